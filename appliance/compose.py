@@ -46,7 +46,7 @@ class Following(NamedTuple):
     """A reload that is ready to be made: the records that run now, those that follow, and the new parts.
 
     `drawing` is the picture of what follows, if one has been drawn of what runs, and `page` what the status
-    page needs of files; `ring` are the keys that sign announcements.
+    page needs of files, as `page_before` for the one that runs; `ring` are the keys that sign announcements.
     """
 
     before: Resolved
@@ -54,11 +54,15 @@ class Following(NamedTuple):
     built: Built
     drawing: dict[str, Any] | None
     page: Prepared
+    page_before: Prepared
     ring: Keyring | None
 
     def changes(self, old: Mapping[str, Part], foreseen: bool = False) -> list[Change]:
         """Return what differs in the parts, and beside them."""
-        return [*self.built.changes(old, foreseen), *of_process(self.before, self.resolved)]
+        beside = of_process(self.before, self.resolved)
+        if self.page.spec == self.page_before.spec and self.page.stamps != self.page_before.stamps:
+            beside.append(Change("changed", "gateway", detail="files of status"))
+        return [*self.built.changes(old, foreseen), *beside]
 
 
 class Appliance:
@@ -159,7 +163,13 @@ class Appliance:
 
     def _scan(self) -> None:
         assert self._loop is not None
-        now_s = self._loop.time()
+        try:
+            self._look(self._loop.time())
+        finally:  # a defect in one look must not end them all, and leave the last verdict standing
+            self._timer = self._loop.call_later(SCAN_S, self._scan)
+
+    def _look(self, now_s: float) -> None:
+        assert self._loop is not None
         self.health.look(now_s, lambda: self._concerns(now_s))
         self.monitor.scan(now_s)
         self.alarms.look(now_s, self.rows, self.monitor.rates.now, self.monitor.accounts)
@@ -167,7 +177,6 @@ class Appliance:
         if self.page.url:
             self._record(now_s)
         self._look_at_plant(now_s)
-        self._timer = self._loop.call_later(SCAN_S, self._scan)
 
     def _look_at_plant(self, now_s: float) -> None:
         """Hear, ask and judge the other gateways, and announce this one to them."""
@@ -337,7 +346,8 @@ class Appliance:
         built = Builder(resolved, self._site, self._only, self.parts, self._failed).build()
         ring = ring_of(paths_of(resolved.keys))
         drawing = None if self._drawing is None else _drawn(resolved.topology)
-        return Following(self.resolved, resolved, built, drawing, prepare_page(resolved.here.status), ring)
+        page = prepare_page(resolved.here.status)
+        return Following(self.resolved, resolved, built, drawing, page, self._prepared, ring)
 
     def change(self, following: Following) -> list[Change]:
         """Make a reload, link by link, between two batches: links that stay keep their pipes.

@@ -97,6 +97,8 @@ class Monitor:
         self.rates.sample(accounts, now)
         stats = _stats(accounts)
         counts = {name: one.dropped for name, one in stats.items()}
+        _keep(self._drops, counts)  # a part that comes back counts from 0
+        _keep(self._rejects, counts)
         for name, dropped in counts.items():
             self._scan_drops(name, dropped, now)
         for name, one in stats.items():

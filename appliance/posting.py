@@ -1,10 +1,13 @@
 """One POST over HTTP, for threads that may wait: of telemetry, and of alarms."""
 
+import socket
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLContext
 from typing import Final
 from urllib.parse import urlsplit
+
+from appliance.until import Until
 
 LATER: Final = (408, 429, 502, 503, 504)
 """The statuses after which it makes sense to try again."""
@@ -19,21 +22,29 @@ def post(
     trust: SSLContext | None = None,
     port: int | None = None,
 ) -> int:
-    """Post JSON to `url`. Return the status of the answer; redirections are not followed.
+    """Post JSON to `url`, for at most `timeout_s` once connected. Return the status of the answer;
+    redirections are not followed.
 
-    `trust` is needed for https, and `port` is the one for a URL without. Raises OSError and HTTPException.
+    `trust` is for https, which needs it, and `port` is the one for a URL without. Raises OSError and
+    HTTPException.
     """
     parts = urlsplit(url)
     host, at = parts.hostname or "", parts.port or port
-    if parts.scheme == "https":
-        connection: HTTPConnection = HTTPSConnection(host, at, timeout=timeout_s, context=trust)
-    else:
-        connection = HTTPConnection(host, at, timeout=timeout_s)
-    try:
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("POST", target, body, {"Content-Type": "application/json", **headers})
-        answer = connection.getresponse()
-        answer.read(_ANSWER_BYTES_MAX)
-        return answer.status
-    finally:
-        connection.close()
+    is_secure = parts.scheme == "https"
+    assert is_secure == (trust is not None)
+    connection = HTTPSConnection(host, at, context=trust) if is_secure else HTTPConnection(host, at)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    place = connection.host, connection.port
+    with socket.create_connection(place, timeout_s) as sock, Until(sock, timeout_s) as until:
+        try:
+            connection.sock = sock if trust is None else trust.wrap_socket(sock, server_hostname=host)
+            connection.request("POST", target, body, {"Content-Type": "application/json", **headers})
+            answer = connection.getresponse()
+            answer.read(_ANSWER_BYTES_MAX)
+            return answer.status
+        except (HTTPException, OSError) as error:
+            if until.over or isinstance(error, TimeoutError):  # the socket has the same limit, for each step
+                raise TimeoutError(f"no whole answer within {timeout_s:g} s") from error
+            raise
+        finally:
+            connection.close()

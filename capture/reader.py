@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Iterator, Mapping
+from io import BufferedReader, RawIOBase
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
+from capture.formats.source import Source
 from capture.pcapng import Packet, PcapngError, packets
 from capture.schema import Kind
 
@@ -23,10 +25,26 @@ def read(path: Path) -> Iterator[Packet]:
 def read_pcapng(path: Path) -> Iterator[Packet]:
     """Read all rows of a pcapng file. Raises `CaptureError`."""
     try:
-        with path.open("rb") as file:
+        with Source(path) as source, BufferedReader(_Unpacked(source)) as file:
             yield from packets(file)
     except (OSError, PcapngError) as error:
         raise CaptureError(f"{path}: {error}") from error
+
+
+class _Unpacked(RawIOBase):
+    """The bytes of a source as a file."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._left = source, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, place: Any) -> int:
+        self._left = self._left or self._source.read()
+        count = min(len(place), len(self._left))
+        place[:count], self._left = self._left[:count], self._left[count:]
+        return count
 
 
 def read_directory(root: Path) -> Iterator[Packet]:

@@ -42,8 +42,9 @@ def announced(
     """Return the frame that announces a state. Words that do not fit are cut. `ring` signs it."""
     record = {"gateway": gateway, "alarm": alarm, **state.as_record()}
     data = json_of(record)
-    if len(data) > ROOM_BYTES:
-        data = json_of(record | {"of": state.of[:40], "cause": state.cause[:40], "by": state.by[:40]})
+    for letters in (40, 8):
+        if len(data) > ROOM_BYTES:
+            data = json_of(record | {key: record[key][:letters] for key in ("of", "cause", "by")})
     return announce((*PATTERN, token(alarm), *key), data, ring)
 
 

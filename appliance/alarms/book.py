@@ -5,12 +5,15 @@ the states. The others follow: they merge what is announced, and judge for thems
 they must. An alarm of links is led by the gateway that has the link, subject by subject.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from appliance.alarms.announcement import KEY_TOKENS_MAX
 from appliance.alarms.conditions import Judge
-from appliance.alarms.states import NUMBER_MAX, TEXT_MAX, State, merged, state_of
+from appliance.alarms.states import NUMBER_MAX, State, merged, state_of, words_of
+from bus.schema import TOKEN_MAX
+from bus.wire.pattern import token
 from topologies.resolved.alarms import ResolvedAlarm
 
 Key = tuple[int, ...]
@@ -34,13 +37,14 @@ class Deed(NamedTuple):
 class _Subject:
     """One subject: what it is judged by, its state, and when that changed, was said and heard, in s.
 
-    `news`: the others are to be told of the state at once.
+    `news`: the others are to be told of the state at once. `is_gone`: the file has the link no more.
     """
 
     of: str
     judge: Judge | None = None
     state: State | None = None
     news: bool = False
+    is_gone: bool = False
     changed_s: float = float("-inf")
     said_s: float = float("-inf")
     heard_s: float = float("-inf")
@@ -49,13 +53,21 @@ class _Subject:
 class Book:
     """The book of `alarm` at `gateway`. `show` writes a key as a pattern.
 
-    Times are in s, monotonic, or in ns since 1970.
+    Times are in s, monotonic, or in ns since 1970. `since_s` is when this gateway began to watch an alarm of
+    that name, by default at `start_s`.
     """
 
     def __init__(
-        self, alarm: ResolvedAlarm, gateway: str, show: Callable[[Key], str], start_s: float
+        self,
+        alarm: ResolvedAlarm,
+        gateway: str,
+        show: Callable[[Key], str],
+        start_s: float,
+        since_s: float | None = None,
     ) -> None:
         self.alarm, self.left_out = alarm, 0
+        self.since_s = start_s if since_s is None else since_s
+        self._owners = frozenset(map(token, alarm.owners))
         self._gateway, self._show, self._start_s = gateway, show, start_s
         self._subjects: dict[Key, _Subject] = {}
         self._number = 0
@@ -77,7 +89,18 @@ class Book:
         """Take the state of a link of this gateway, and the value that the alarm is about."""
         subject = self._subjects.get(key) or self._enter(key, of)
         if subject is not None:
+            subject.is_gone = False
             self._judged(subject, now_s).link(is_up, value, now_s)
+
+    def leave(self, here: Collection[Key], now_s: float, now_ns: int) -> list[Deed]:
+        """Watch no links of this gateway but those that are `here`. Return the changes: they are cleared."""
+        found = list[Deed]()
+        for key, subject in self._subjects.items():
+            if key[:1] == (token(self._gateway),) and key not in here:
+                subject.judge, subject.is_gone = None, True
+                if subject.state is not None and subject.state.is_on:
+                    found.append(Deed(self.alarm, key, self._change(subject, False, "", now_s, now_ns)))
+        return found
 
     def _judged(self, subject: _Subject, now_s: float) -> Judge:
         if subject.judge is None:
@@ -91,7 +114,7 @@ class Book:
         if len(self._subjects) >= SUBJECTS and not self._forget():
             self.left_out += 1
             return None
-        self._subjects[key] = found = _Subject(of[:TEXT_MAX])
+        self._subjects[key] = found = _Subject(words_of(of))
         return found
 
     def _forget(self) -> bool:
@@ -121,12 +144,12 @@ class Book:
 
     def _is_mine(self, subject: _Subject, leads: bool) -> bool:
         """Return whether this gateway leads a subject: of frames by its place, of links if it has one."""
-        return leads if self.alarm.judges else subject.judge is not None
+        return leads if self.alarm.judges else subject.judge is not None or subject.is_gone
 
     def _change(self, subject: _Subject, due: bool, cause: str, now_s: float, now_ns: int) -> State:
         if due:
             self._number = min(self._number + 1, NUMBER_MAX - 1)
-            new = State(self._number, "raised", subject.of, now_ns, cause[:TEXT_MAX], self._gateway)
+            new = State(self._number, "raised", subject.of, now_ns, words_of(cause), self._gateway)
         else:
             assert subject.state is not None
             new = subject.state.moved("cleared", now_ns, self._gateway)
@@ -151,8 +174,10 @@ class Book:
     def merge(self, key: Key, other: State, leads: bool, now_s: float) -> bool:
         """Merge a state that another gateway announced. Return whether it is news.
 
-        To an older one, this gateway answers if it `leads`.
+        To an older one, this gateway answers if it `leads`. Links of a gateway that has none are left out.
         """
+        if not self._has_owner(key):
+            return False
         subject = self._subjects.get(key) or self._enter(key, other.of)
         if subject is None:
             return False
@@ -161,13 +186,16 @@ class Book:
             subject.news = subject.news or self._is_mine(subject, leads)
             return False
         subject.heard_s, subject.news = now_s, False
-        state = merged(before, other)
+        state = self._ours(merged(before, other))
         if state == before:
             return False
         if before is None or state.version != before.version:
             self._take(subject, state, now_s, False)
         subject.state = state
         return True
+
+    def _has_owner(self, key: Key) -> bool:
+        return not self._owners or key[0] in self._owners
 
     def told(self, of: str, number: int, stage: str, outlet: str) -> None:
         """Note that an outlet told people of a state, or gave up."""
@@ -221,8 +249,23 @@ class Book:
         """Take what survived a restart. Records that are none are left out."""
         for record in records:
             key, state = record.get("key"), state_of(record)
-            if state is None or not isinstance(key, list) or not all(isinstance(one, int) for one in key):
+            if state is None or not isinstance(key, list) or not _is_key(key):
+                continue
+            if not self._has_owner(tuple(key)):
                 continue
             subject = self._subjects.get(tuple(key)) or self._enter(tuple(key), state.of)
-            if subject is not None:
-                self._take(subject, state, self._start_s, True)
+            if subject is None:
+                continue
+            self._take(subject, self._ours(state), self._start_s, True)
+            if subject.judge is not None:
+                subject.judge = Judge(self.alarm.spec, self._start_s, state.is_on, state.cause)
+
+    def _ours(self, state: State) -> State:
+        """Return a state without outlets that the alarm does not have: announcements may name any."""
+        return state._replace(told=state.told & frozenset(self.alarm.spec.notify))
+
+
+def _is_key(key: Sequence[object]) -> bool:
+    """Return whether the tokens of a subject could be said in an announcement."""
+    whole = all(isinstance(one, int) and 0 <= one <= TOKEN_MAX for one in key)
+    return whole and len(key) <= KEY_TOKENS_MAX

@@ -56,6 +56,7 @@ class Judge:
         self._turns_s: float | None = None  # since when it is otherwise than `due`
         self._rose = False
         self._cause = cause
+        self._said: dict[str, str] = {}  # of each limit, how the value was last beyond it
 
     def hear(self, value: float | None, now_s: float) -> None:
         """Take a frame with its value, None for one that is no number."""
@@ -113,10 +114,16 @@ class Judge:
         spec, slack = self._spec, self._spec.hysteresis if self.due else 0.0
         found = list[str]()
         if value is not None and spec.above is not None and value > spec.above - slack:
-            found.append(f"{value:.6g} is above {spec.above:g}" if value > spec.above else self._cause)
+            found.append(self._words("above", spec.above, value, value > spec.above))
         if value is not None and spec.below is not None and value < spec.below + slack:
-            found.append(f"{value:.6g} is below {spec.below:g}" if value < spec.below else self._cause)
+            found.append(self._words("below", spec.below, value, value < spec.below))
         spread = None if self._spread is None else self._spread.of(now_s)
         if spread is not None and spec.changed_by is not None and spread >= spec.changed_by - slack:
             found.append(f"it changed by {spread:.6g} within {spec.within_s:g} s")
         return found
+
+    def _words(self, way: str, limit: float, value: float, is_beyond: bool) -> str:
+        """Return how a value is beyond a limit, or was before it came back within the hysteresis."""
+        if is_beyond:
+            self._said[way] = f"{value:.6g} is {way} {limit:g}"
+        return self._said.get(way) or f"{value:.6g} is not yet back from {limit:g}"

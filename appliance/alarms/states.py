@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from bus.text import plain
 from topologies.model.alarms import STAGES, Stage
 
 NUMBER_MAX: Final = 1 << 48
@@ -40,7 +41,7 @@ class State(NamedTuple):
 
     def moved(self, stage: Stage, since_ns: int, by: str) -> "State":
         """Return the state at a later stage, of which nobody was told."""
-        return self._replace(stage=stage, since_ns=since_ns, by=by[:TEXT_MAX], told=frozenset())
+        return self._replace(stage=stage, since_ns=since_ns, by=words_of(by), told=frozenset())
 
     def as_record(self) -> dict[str, Any]:
         """Return the state as JSON has it."""
@@ -63,8 +64,12 @@ def state_of(record: Mapping[str, Any]) -> State | None:
             "number": int(number), "stage": str(stage), "of": str(of), "since_ns": int(since_ns),
             "cause": str(cause), "by": str(by), "told": list(told),
         } if stage in STAGES and 0 < number < NUMBER_MAX and 0 <= since_ns <= _NS_MAX:  # fmt: skip
-            names = frozenset(one[:TEXT_MAX] for one in told[:TOLD_MAX] if isinstance(one, str))
-            return State(
-                int(number), stage, of[:TEXT_MAX], int(since_ns), cause[:TEXT_MAX], by[:TEXT_MAX], names
-            )
+            names = frozenset(words_of(one) for one in told[:TOLD_MAX] if isinstance(one, str))
+            some = words_of(of), int(since_ns), words_of(cause), words_of(by)
+            return State(int(number), stage, *some, names)
     return None
+
+
+def words_of(text: str) -> str:
+    """Return words of a state as headers, metrics and messages to a service manager can have them."""
+    return plain(text[:TEXT_MAX])

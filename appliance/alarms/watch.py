@@ -78,7 +78,7 @@ class AlarmWatch:
         self._heard_s: dict[str, float] = {}
         self._clocks = Clocks(forgets=False)
         self._ring: Keyring | None = None
-        self._dirty = False
+        self._dirty = self._is_anew = False
         self._loaded: Mapping[str, list[dict[str, Any]]] = {}
 
     def load(self) -> None:
@@ -108,7 +108,7 @@ class AlarmWatch:
         mine = [one for one in resolved.alarms if one.spec.link or any(bus in buses for bus in one.buses)]
         self._books = {one.name: self._book(one, kept) for one in mine}
         self._by_token = {token(name): book for name, book in self._books.items()}
-        self._resolved = resolved
+        self._resolved, self._is_anew = resolved, True
         self._listen({bus: buses[bus] for one in mine for bus in one.buses if bus in buses})
         try:
             self._teller.follow(resolved.outlets, loop)
@@ -119,7 +119,8 @@ class AlarmWatch:
         old = self._books.get(alarm.name)
         if old is not None and old.alarm == alarm:
             return old
-        book = Book(alarm, self._gateway, self._names.show, self._now_s)
+        since_s = None if old is None else old.since_s
+        book = Book(alarm, self._gateway, self._names.show, self._now_s, since_s)
         book.restore(kept.get(alarm.name, ()))
         return book
 
@@ -188,11 +189,10 @@ class AlarmWatch:
         judges, now_s = book.alarm.judges, self._loop.time()
         if self._gateway not in judges:
             return not judges
-        assert self._start_s is not None
-        if len(judges) > 1 and now_s - self._start_s < SETTLE_S:
+        if len(judges) > 1 and now_s - book.since_s < SETTLE_S:
             return False
         before = judges[: judges.index(self._gateway)]
-        return all(now_s - self._heard_s.get(one, self._start_s) >= HOLD_S for one in before)
+        return all(now_s - self._heard_s.get(one, book.since_s) >= HOLD_S for one in before)
 
     # ---- what is done at each look
 
@@ -226,6 +226,7 @@ class AlarmWatch:
         self._values.look(rates, accounts, self._now_s)
         found = list({row.link: row for row in rows()}.values())
         for book in books:
+            here = set[tuple[int, ...]]()
             for row in meant(book.alarm.spec, found):
                 key, of = (
                     Pattern(self._gateway, row.hub.name, row.name),
@@ -233,6 +234,11 @@ class AlarmWatch:
                 )
                 value = self._values.of(book.alarm.spec.of, (row.hub.name, row.name))
                 book.link(tuple(key), of, row.link.state == "up", value, self._now_s)
+                here.add(tuple(key))
+            if self._is_anew:
+                for deed in book.leave(here, self._now_s, self._clock_ns()):
+                    self._did(deed)
+        self._is_anew = False
 
     def _did(self, deed: Deed) -> None:
         """Make an event of a change that this gateway made."""

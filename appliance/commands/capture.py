@@ -32,7 +32,7 @@ from typing import BinaryIO
 
 from appliance.commandline.names import names_argument
 from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
-from appliance.probe.files import export_frames, format_for, import_files, source_format
+from appliance.probe.files import export_frames, format_for, has_rows, import_files
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.process.interrupts import status_of
@@ -46,6 +46,7 @@ from bus.text import plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
 from capture.formats.table import BY_KEY, FORMATS, PCAPNG
+from capture.formats.target import check_apart, written
 from capture.names import given
 from capture.pcapng import DISSECTOR, Packet, Writer
 from capture.reader import read
@@ -131,8 +132,8 @@ def formats_text() -> str:
 
 def export(source: Path, target: str, key: str | None = None, more: Iterable[int | str] = ()) -> int:
     """Write a capture to a file. Return 0; or 1 if only CAN frames are written, and there are none."""
-    is_ours = source.is_dir() or not source.exists() or source_format(source) is PCAPNG
-    key = format_for(target, key, is_ours)
+    check_apart(source, target)
+    key = format_for(target, key, has_rows(source))
     return export_rows(source, target, more) if key == PCAPNG.key else export_frames(source, target, key)
 
 
@@ -158,13 +159,9 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
 
 @contextlib.contextmanager
 def opened(target: str) -> Iterator[BinaryIO]:
-    """Open a file for writing, or the standard output for `-`. Raises `CaptureError`."""
+    """Open a file for writing, as `written` does. Raises `CaptureError`."""
     try:
-        if target == "-":
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
-            return
-        with Path(target).open("wb") as file:
+        with written(target) as file:
             yield file
     except BrokenPipeError:
         raise

@@ -75,10 +75,21 @@ def source_format(path: Path) -> Format | None:
             return None
 
 
-def format_for(target: str, key: str | None, is_directory: bool) -> str:
+def has_rows(source: Path) -> bool:
+    """Return whether a capture may have other rows than CAN frames: a directory, or pcapng that we wrote.
+
+    A name of nothing counts as a directory. What can be read only once, such as the standard input, counts as
+    a file of CAN frames.
+    """
+    if not source.is_file():
+        return source.is_dir() or not (source.exists() or str(source) == "-")
+    return source_format(source) is PCAPNG and next(read(source), None) is not None
+
+
+def format_for(target: str, key: str | None, may_have_rows: bool) -> str:
     """Return the key of the format that a file is written in. Raises `CaptureError`."""
     form = BY_KEY[key] if key else by_name(target) or PCAPNG
-    if form is PCAPNG and not is_directory and key is None:
+    if form is PCAPNG and not may_have_rows:
         form = BY_KEY["can-pcapng"]
     if not form.writes and form is not PCAPNG:
         raise CaptureError(f"{target}: {form.key} is only read")
@@ -90,9 +101,9 @@ def export_frames(source: Path, target: str, key: str) -> int:
     from capture.formats.exports import OTHERS, exported, frames_in
 
     form = BY_KEY[key]
-    has_rows = form.messages and (source.is_dir() or source_format(source) is PCAPNG)
-    rows = (row for row in read(source) if row.kind == Kind.FRAME) if has_rows else ()
-    names = Names(given(str(source))) if has_rows and source.is_dir() else Names()
+    has_messages = form.messages and has_rows(source)
+    rows = (row for row in read(source) if row.kind == Kind.FRAME) if has_messages else ()
+    names = Names(given(str(source))) if has_messages and source.is_dir() else Names()
     with frames_in(source) as found:
         count, messages = exported(found, form, target, (rows, names))
         told = list(found.told.lines(OTHERS))

@@ -1,7 +1,8 @@
 """CAN frames of a capture or a file as messages of the protocol `raw`, and the endpoint that takes them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,10 +20,30 @@ from bus.ledger import Stats
 from capture.files import CaptureError
 
 if TYPE_CHECKING:
+    from capture.formats.exports import Found
     from capture.frames import Frames
 
 _ROOT: Final = "can"
-Choice = Callable[["Frames"], "Frames"]
+
+
+class Choice(NamedTuple):
+    """The choice of frames that the options `--hub`, `--bus` and `--dir` make."""
+
+    hub: str | None = None
+    bus: str | None = None
+    direction: str | None = None
+
+    def opened(self, source: Path) -> "AbstractContextManager[Found]":
+        """Open the frames of the place. Raises `CaptureError`."""
+        from capture.formats.exports import Place, frames_in
+
+        return frames_in(source, place=Place(self.hub, self.bus))
+
+    def frames(self, frames: "Frames") -> "Frames":
+        """Return those of the direction."""
+        if self.direction is None:
+            return frames
+        return frames.chosen(frames.is_sent == (self.direction == "tx"))
 
 
 def raw_endpoint(word: str) -> Endpoint:
@@ -86,11 +107,9 @@ def survey(source: Path, choose: Choice) -> Survey:
     """Look through a source once. Raises `CaptureError`, also unless the frames are of one channel."""
     import numpy as np
 
-    from capture.formats.exports import frames_in
-
     channels, ids, errors = Counter[str](), set[int](), 0
-    with frames_in(source) as found:
-        for frames in map(choose, found.frames):
+    with choose.opened(source) as found:
+        for frames in map(choose.frames, found.frames):
             counts = np.bincount(frames.channel, minlength=len(frames.names)).tolist()
             channels.update(dict(zip(frames.names, counts, strict=True)))
             ids.update(np.unique(frames.ids[~frames.is_error]).tolist())
@@ -105,27 +124,10 @@ def survey(source: Path, choose: Choice) -> Survey:
     return Survey(channels, frozenset(ids), errors, told)
 
 
-def chooser(bus: str | None, direction: str | None) -> Choice:
-    """Return the choice of frames that the options `--bus` and `--dir` make."""
-
-    def choose(frames: "Frames") -> "Frames":
-        if bus is not None:
-            name = bus.removeprefix("can ")
-            number = list(frames.names).index(name) if name in frames.names else -1
-            frames = frames.chosen(frames.channel == number)
-        if direction is not None:
-            frames = frames.chosen(frames.is_sent == (direction == "tx"))
-        return frames
-
-    return choose
-
-
 def messages(source: Path, choose: Choice, translator: RawTranslator) -> Iterator[tuple[int, bytes]]:
     """Yield the time in ns and the message of each frame but error frames, which nobody sends."""
-    from capture.formats.exports import frames_in
-
-    with frames_in(source) as found:
-        for frames in map(choose, found.frames):
+    with choose.opened(source) as found:
+        for frames in map(choose.frames, found.frames):
             sendable = frames.chosen(~frames.is_error)
             for ts_ns, item in zip(sendable.ts_ns.tolist(), items_of(sendable), strict=True):
                 for message in translator.receive([item], 0.0):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from appliance.probe.endpoint import Endpoint, parse_endpoint, say_confined
 from appliance.probe.files import source_format
 from appliance.probe.live import announce, is_raw, refuse_unless_live
-from appliance.probe.raw import chooser, has_frames, raw_endpoint, raw_of, survey, translator_of
+from appliance.probe.raw import Choice, has_frames, raw_endpoint, raw_of, survey, translator_of
 from appliance.probe.raw import messages as raw_messages
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import with_hints
@@ -74,7 +74,7 @@ def _has_frames_alone(source: Path, word: str, options: argparse.Namespace) -> b
 def _of_frames(source: Path, word: str, options: argparse.Namespace) -> Plan:
     endpoint = raw_endpoint(word)
     refuse_unless_live(endpoint, options.live)
-    choose = chooser(options.bus, options.dir)
+    choose = Choice(options.hub, options.bus, options.dir)
     found = survey(source, choose)
     if found.errors:
         print(f"{source}: {found.errors} error frames are not sent", file=sys.stderr)

@@ -12,19 +12,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from bus.text import plain
+
 READY, STOPPING, ALIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
 _BEATS: Final = 3  # within the time after which the manager restarts us
 
 
 def tell(*words: str) -> bool:
-    """Send assignments, such as READY=1. Return whether the manager took them; never block, raise nothing."""
+    """Send assignments, such as READY=1. Return whether the manager took them; never block, raise nothing.
+
+    Each is one line: words from outside make no second one.
+    """
     path = os.environ.get("NOTIFY_SOCKET", "")
     if path[:1] not in ("/", "@"):
         return False
     address = f"\0{path[1:]}" if path.startswith("@") else path  # a name without a file
     with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.setblocking(False)
-        sock.sendto("\n".join(words).encode(), address)
+        sock.sendto("\n".join(map(plain, words)).encode(), address)
         return True
     return False
 

@@ -3,11 +3,10 @@
 import http.client
 import os
 import socket
-import threading
-from contextlib import suppress
-from typing import Final, Self
+from typing import Final
 
 from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
+from appliance.until import Until
 from bus.text import plain
 from bus.transports.options import Tls
 from bus.transports.secure import load_own, trusting
@@ -35,7 +34,7 @@ def get(
     """
     host, port = place_of(url)
     connection = http.client.HTTPConnection(host, port)
-    with socket.create_connection((host, port), limit_s) as sock, _Until(sock, limit_s) as until:
+    with socket.create_connection((host, port), limit_s) as sock, Until(sock, limit_s) as until:
         try:
             connection.sock = _secured(sock, url, host, ca_file, own)
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
@@ -53,30 +52,6 @@ def get(
         words = f"{answer.reason}: {body[:200].decode('utf-8', 'replace').strip()}"
         raise ValueError(f"{url}: {answer.status} {plain(words)}")
     return body
-
-
-class _Until:
-    """A deadline of a connection, which is closed then. `over` tells whether it was."""
-
-    def __init__(self, sock: socket.socket, limit_s: float) -> None:
-        self.over = False
-        self._sock = sock.dup()  # one that TLS does not take over
-        self._timer = threading.Timer(limit_s, self._end)
-        self._timer.daemon = True
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        self._timer.join()
-        self._sock.close()
-
-    def _end(self) -> None:
-        self.over = True
-        with suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
 
 
 def _secured(sock: socket.socket, url: str, host: str, ca_file: str | None, own: Tls | None) -> socket.socket:

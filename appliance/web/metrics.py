@@ -101,7 +101,10 @@ def _alarms(status: Status) -> Iterator[Metric]:
         ("buscoupler_alarm_unacknowledged", "Whether it is, and nobody acknowledged it.", ("raised",)),
     ):
         family = GaugeMetricFamily(name, words, labels=("alarm", "of", "severity"))
-        yield _filled(family, {labels: float(stage in stages) for labels, stage in rows})
+        found = dict[tuple[str, ...], float]()
+        for labels, stage in rows:  # two links may be called the same
+            found[labels] = max(found.get(labels, 0.0), float(stage in stages))
+        yield _filled(family, found)
 
 
 def _certificates(status: Status) -> Iterator[Metric]:

@@ -19,6 +19,7 @@ from bus.transports.binding import Binding, Place
 from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
 from topologies.model.status import StatusSpec, place_of
+from topologies.resolved.files import certificates, stamped
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -29,7 +30,8 @@ log = logging.getLogger("buscoupler")
 class Prepared(NamedTuple):
     """The content of the files of a page: the `token` that readers show, "" for none, and its TLS context.
 
-    `people` may acknowledge alarms. `trouble` says why there can be no page, "" if there can.
+    `people` may acknowledge alarms. `trouble` says why there can be no page, "" if there can. `stamps` differ
+    once a file has been renewed.
     """
 
     spec: StatusSpec
@@ -37,17 +39,21 @@ class Prepared(NamedTuple):
     secure: "SSLContext | None" = None
     trouble: str = ""
     people: People = NOBODY
+    stamps: tuple[object, ...] = ()
 
 
 def prepare(spec: StatusSpec) -> Prepared:
     """Read the files of a page. This may block: it is no work for an event loop."""
     if not spec.serve:
         return Prepared(spec)
+    own = filter(None, (spec.token_file, spec.ack_file))
+    stamps = *stamped(own), *certificates(spec.tls)  # before they are read
     try:
         secure = None if spec.tls is None else context(spec.address, spec.tls, True)
-        return Prepared(spec, _token(spec), secure, people=_people(spec))
+        return Prepared(spec, _token(spec), secure, people=_people(spec), stamps=stamps)
     except (OSError, ValueError, BusError) as error:
-        return Prepared(spec, trouble=words_of(error) if isinstance(error, OSError) else str(error))
+        words = words_of(error) if isinstance(error, OSError) else str(error)
+        return Prepared(spec, trouble=words, stamps=stamps)
 
 
 class StatusPage:
@@ -56,17 +62,18 @@ class StatusPage:
     def __init__(self, address: str) -> None:
         self._address = address  # of the gateway
         self._hub = Hub("status page")
-        self._spec = StatusSpec()
+        self._spec, self._stamps = StatusSpec(), tuple[object, ...]()
         self._server: Server | None = None
         self._binding: Binding[int] | None = None
         self.url = ""
 
     def follow(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
         """Serve as `prepared` says from now on. Do nothing if the page does so already."""
-        if self._server is not None and prepared.spec == self._spec:
+        wanted = prepared.spec, prepared.stamps
+        if self._server is not None and wanted == (self._spec, self._stamps):
             return
         self.close()
-        self._spec = prepared.spec
+        self._spec, self._stamps = wanted
         if not self._spec.serve:
             return
         try:

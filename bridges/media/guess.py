@@ -9,7 +9,7 @@ from bridges.media.uart.codec import Decoder
 from bridges.protocols.xbee.api import EscapedFrames, Frames
 from bridges.protocols.xbee.packets import parse
 
-_SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})((?:,[ -#%-)+-~]*)+)\*([0-9A-Fa-f]{2})\r?\n")
+_SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})(,[ -#%-)+-~]*+)\*([0-9A-Fa-f]{2})\r?\n")
 _TEXT: Final = bytes((9, 10, 13, *range(32, 127)))
 _READABLE: Final = 0.9  # share of characters in what counts as text
 _ENDS: Final = re.compile(rb"[\r\n]")

@@ -198,7 +198,7 @@ class SpokenPipe(OpenPipe):
         if self._told and self._told != before:
             log.warning("%s: %s", self.name, self._told)
         elif before and not self._told:
-            log.info("%s: well again, after %s", self.name, before)
+            log.info("%s: no more: %s", self.name, before)
 
     def _arm(self) -> None:
         """Have the translator called when it wants to be, or the echo when it expires."""

@@ -203,6 +203,7 @@ class Asker(Translator[T], Generic[T, P]):
             return []
         if not self.wire.may_act(now_s):
             self._acting = False
+            self._forget_trouble()
             return []
         if not self._acting:
             self._acting = True
@@ -211,6 +212,11 @@ class Asker(Translator[T], Generic[T, P]):
         if now_s < self._line.free_s:
             return []
         return self._begin(now_s)
+
+    def _forget_trouble(self) -> None:
+        """Tell no trouble any more: of devices that another gateway asks nothing is known here."""
+        self._troubled.clear()
+        self.condition = ""
 
     def _start(self) -> None:
         """Begin anew to ask, as this gateway may again: nothing of before holds."""
@@ -289,7 +295,7 @@ class Asker(Translator[T], Generic[T, P]):
 
     def _frame(self, place: Place, data: bytes, unix_s: float) -> bytes | None:
         try:
-            value = place.coding.decode(data)
+            value = place.coding.decode(data, self._form == "number")
         except ValueError:
             self.wire.stats.reject("not a value")
             return None

@@ -1,7 +1,7 @@
 """The settings of protocols that ask their devices for values, and write values into them. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from bridges.protocols.protocol import Problem, Protocol, Way, tokens_of
@@ -43,7 +43,7 @@ class Asked(Valued):
 
     def quantity(self, form: "FormSetting") -> Quantity:
         """Return the description of the value."""
-        return Quantity(self.pattern, form, self.unit, self.low, self.high, self.texts, self.write)
+        return replace(Valued.quantity(self, form), low=self.low, high=self.high, writable=self.write)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from bridges.protocols.asking import RESULT, SET, Asked, Asking
 from bridges.protocols.protocol import tokens_of
-from bridges.protocols.translator import Sent, frame
+from bridges.protocols.translator import Sent, frame, published
 from bus.quantity.coding import Coding
-from bus.quantity.forms import read
-from bus.wire.frame import DATA_BYTES_MAX, unpack
+from bus.wire.frame import DATA_BYTES_MAX
 
 Tokens = tuple[int, ...]
 
@@ -60,15 +59,15 @@ class Commands:
 
     def take(self, message: bytes, now_s: float) -> Sent[Any]:
         """Queue the command in a frame; or say why it is none."""
-        found = unpack(message)
-        place = self._places.get(tuple(found.tokens))
-        if place is None:
+        found = published(message, ())
+        place = None if found is None else self._places.get(found.tokens)
+        if found is None or place is None:
             return Sent(why="not sent here")
         if len(self._waiting) >= self._most:
             self.tell(place, f"refused: {self._most} commands wait already")
             return Sent(why="queue full")
         try:
-            value = read(self._form, bytes(found.data))
+            value = place.coding.read(self._form, found.data)
             data = place.coding.encode(value, place.row.low, place.row.high)
         except ValueError as error:
             self.tell(place, f"refused: {error}")

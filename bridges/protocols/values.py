@@ -98,4 +98,6 @@ class Valued(Record):
 
     def quantity(self, form: Form) -> Quantity:
         """Return the description of the value."""
-        return Quantity(self.pattern, form, self.unit, choices=self.texts)
+        scale = Scale.of(self.scale, self.offset)
+        choices = {scale.value(raw): text for raw, text in self.texts.items()}
+        return Quantity(self.pattern, form, self.unit, choices=choices, is_text=self.value_type in TEXT)

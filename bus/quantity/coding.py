@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
 
-from bus.quantity.forms import Value
+from bus.quantity.forms import Form, Value, read, text_in, text_of
 from bus.quantity.raw import TEXT, Layout, Raw, pack, shortest32, unpack
 from bus.quantity.scale import PLAIN, Number, Scale, decimal_of
 
@@ -25,8 +25,10 @@ class Coding:
     choices: Mapping[int, str] = field(default_factory=dict)
     bit: int | None = None
 
-    def decode(self, data: bytes) -> Value | None:
+    def decode(self, data: bytes, as_number: bool = False) -> Value | None:
         """Return the value in the bytes of a device; None if the device says that it has none.
+
+        `as_number`: also where a text stands for it.
 
         Raises ValueError for bytes that are no value, such as text that is not ASCII.
         """
@@ -35,7 +37,7 @@ class Coding:
         raw = unpack(data, self.layout) if self.bit is None else bool(self._unsigned(data) >> self.bit & 1)
         if isinstance(raw, str):
             return raw
-        if self.choices and raw in self.choices:
+        if self.choices and raw in self.choices and not as_number:
             return self.choices[int(raw)]
         if isinstance(raw, bool):
             return raw
@@ -47,18 +49,25 @@ class Coding:
         size = self.layout.size_bytes
         return int(unpack(data, Layout("u64", size, self.layout.order)))
 
+    def read(self, form: Form, data: bytes) -> Value:
+        """Return the value that the data of a frame mean here: text where the device has text, or where it
+        is that of a choice, whatever it looks like. Raises ValueError, with the reason, for what is none."""
+        if form == "text" and self.layout.type in TEXT:
+            return text_in(data)
+        return read(form, data, self.choices.values())
+
     def encode(self, value: Value, low: float | None = None, high: float | None = None) -> bytes:
         """Return the bytes for a value that is at least `low` and at most `high`, None for no bound.
 
         Raises ValueError, with the reason, for a value that the device cannot have exactly: integers and
-        steps of the scale are not rounded.
+        steps of the scale are not rounded. Where there are choices and no bounds, a value is one of them.
         """
         return pack(self._raw(value, low, high), self.layout)
 
     def _raw(self, value: Value, low: float | None, high: float | None) -> Raw:
         kind = self.layout.type
         if kind in TEXT:
-            return value if isinstance(value, str) else str(value)
+            return text_of(value)
         if isinstance(value, str):
             return self._chosen(value)
         if kind == "bool":
@@ -66,7 +75,10 @@ class Coding:
         if isinstance(value, bool):
             raise ValueError("true and false are no numbers")
         _check_range(value, low, high)
-        return _fitting(self.scale.raw(value), self, value)
+        raw = _fitting(self.scale.raw(value), self, value)
+        if self.choices and low is None and high is None and raw not in self.choices:
+            raise ValueError(f"{str(value)[:32]} is none of the choices, and there is no min and max")
+        return raw
 
     def _chosen(self, text: str) -> int:
         found = next((raw for raw, name in self.choices.items() if name == text), None)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from math import isfinite
 from struct import Struct
@@ -80,17 +80,20 @@ def _json(value: Value) -> str:
     return "null" if isinstance(value, float) and not isfinite(value) else text_of(value)
 
 
-def read(form: Form, data: bytes) -> int | Decimal | bool | str:
+def read(form: Form, data: bytes, texts: Collection[str] = ()) -> int | Decimal | bool | str:
     """Return the value in the data of a frame. Raises ValueError, with the reason, for anything else, also
     for what is not finite.
 
-    `text` that is a number is an integer or a decimal; other text is returned unchanged.
+    `text` that is a number is an integer or a decimal; other text is returned unchanged, and so is what is
+    one of `texts`, such as the name "9600" of the number 1.
     """
+    if texts and form == "text" and (text := text_in(data)) in texts:
+        return text
     return _READ[form](data)
 
 
 def _read_text(data: bytes) -> int | Decimal | str:
-    text = _utf8(data)
+    text = text_in(data)
     if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise ValueError(f"{text} is not finite")
     return _number(text) if _NUMBER.fullmatch(text) else text
@@ -114,14 +117,16 @@ def _read_number(data: bytes) -> Decimal:
 def _read_json(data: bytes) -> int | Decimal | bool | str:
     try:
         read: Any = json.loads(
-            _utf8(data), parse_float=_json_number, parse_int=_json_number, parse_constant=_no_constant
+            text_in(data), parse_float=_json_number, parse_int=_json_number, parse_constant=_no_constant
         )
     except RecursionError:
         raise ValueError("no JSON: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON: {error}") from None
     value = read.get("v") if isinstance(read, dict) else read
-    if isinstance(value, int | Decimal | str):
+    if isinstance(value, str):
+        return text_in(value.encode(errors="surrogatepass"))  # half of a pair is no character
+    if isinstance(value, int | Decimal):
         return value
     raise ValueError('no JSON value: a number, text, true or false, or an object that has one as "v"')
 
@@ -136,7 +141,8 @@ def _no_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not finite")
 
 
-def _utf8(data: bytes) -> str:
+def text_in(data: bytes) -> str:
+    """Return data as text. Raises ValueError if they are no UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Final
 
-from bus.quantity.forms import read, text_of
+from bus.quantity.forms import read, text_in, text_of
 from bus.quantity.quantity import Quantity
 from bus.text import plain
 from bus.wire.notation import text_of as pattern_text
@@ -51,7 +51,9 @@ def told(quantity: Quantity, data: bytes) -> tuple[str, float | None]:
     The text is "" for data that are no value of this form.
     """
     try:
-        value = read(quantity.form, data)
+        if quantity.is_text and quantity.form == "text":
+            return text_in(data), None
+        value = read(quantity.form, data, quantity.choices.values())
     except ValueError:
         return "", None
     if isinstance(value, str):
@@ -67,7 +69,7 @@ def line(quantity: Quantity) -> str:
     """Return a line that describes a quantity: pattern, unit, range, texts, and whether it is a command."""
     low, high = (None if bound is None else f"{bound:.12g}" for bound in (quantity.low, quantity.high))
     bounds = {(True, True): f"{low} to {high}", (True, False): f"from {low}", (False, True): f"to {high}"}
-    texts = [f"{number} {name}" for number, name in sorted(quantity.choices.items())]
+    texts = [f"{text_of(number)} {name}" for number, name in sorted(quantity.choices.items())]
     more = ", ..." if texts[_CHOICES_SHOWN:] else ""
     parts = (
         quantity.unit,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bus.quantity.forms import Form
+from bus.quantity.scale import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,9 +12,10 @@ class Quantity:
     """A description of the values under a pattern.
 
     `pattern`: of the frames, as a file has it. `form`: of their data. `unit`: "" if they have none. `low` and
-    `high`: the range in which they are, None where nobody knows. `choices`: the text of some numbers.
+    `high`: the range in which they are, None where nobody knows. `choices`: the text of some values.
     `writable`: a command to the device is sent under this pattern. `any_at`: the place of a token in the
     pattern that may be any other, such as the number of a source; None if none may.
+    `is_text`: they are text, also where it looks like a number.
     """
 
     pattern: tuple[int | str, ...]
@@ -21,6 +23,7 @@ class Quantity:
     unit: str = ""
     low: float | None = None
     high: float | None = None
-    choices: Mapping[int, str] = field(default_factory=dict)
+    choices: Mapping[Number, str] = field(default_factory=dict)
     writable: bool = False
     any_at: int | None = None
+    is_text: bool = False

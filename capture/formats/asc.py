@@ -16,6 +16,7 @@ from capture.formats.source import Source
 from capture.frames import CLASSIC_DATA, STATE, SWITCH, Frames
 
 _TIME: Final = r"\s*(\d{1,10})\.(\d{1,9})\s+"
+_TIMED: Final = re.compile(_TIME)
 _CLASSIC: Final = re.compile(
     _TIME + r"(\d{1,3})\s+([0-9a-f]{1,10})(x?)\s+(rx|tx)\s+([dr])(?:\s+([0-9a-f]{1,2}))?((?:\s.*)?)$", re.I
 )
@@ -74,6 +75,8 @@ class _Log(LineReader):
         self._base, self._relative, self._begin_ns, self._last_ns = 16, False, 0, 0
 
     def knows(self, line: str) -> bool:
+        if self._relative and (found := _TIMED.match(line)):
+            self._last_ns += _offset_ns(found[1], found[2])  # from the line before, whatever this one says
         return self._frame(line) or self._head(line)
 
     def _head(self, line: str) -> bool:
@@ -89,9 +92,7 @@ class _Log(LineReader):
     def _when(self, seconds: str, fraction: str) -> int:
         if len(fraction) > 6:
             self.style["step_ns"] = 1
-        offset_ns = int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
-        self._last_ns = self._last_ns + offset_ns if self._relative else offset_ns
-        return self._begin_ns + self._last_ns
+        return self._begin_ns + (self._last_ns if self._relative else _offset_ns(seconds, fraction))
 
     def _frame(self, line: str) -> bool:
         if found := _CLASSIC.match(line):
@@ -144,6 +145,10 @@ class _Log(LineReader):
         return self.built.add(
             self._when(seconds, fraction), name, is_sent, identifier, size, marks, is_fd, data
         )
+
+
+def _offset_ns(seconds: str, fraction: str) -> int:
+    return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
 
 
 def _date_ns(text: str) -> int:

@@ -1,7 +1,8 @@
 """Logs of candump: `(1436509052.249713) can0 123#1122`, one frame a line, as `candump -L` writes them.
 
 Source: candump.c and lib.c of can-utils. Times have 6 digits, or 9 with its `-N`; behind the frame stands `T`
-or `R` with its `-x`. Read by numpy, a megabyte at a time. Needs numpy.
+or `R` with its `-x`; in front of a name stand blanks up to the longest name of all interfaces that it heard
+so far. Read by numpy, a megabyte at a time. Needs numpy.
 """
 
 import re
@@ -54,6 +55,14 @@ class _Lines:
         found: Ints = np.minimum(places[np.searchsorted(places, after)], self.ends)
         return found
 
+    def past_blanks(self, after: Ints) -> Ints:
+        """Return the place of the first char from each place on that is no blank, at most the line's end."""
+        if not (self.at(after) == ord(" ")).any():
+            return after
+        places = np.append(np.flatnonzero(self.octets != ord(" ")), len(self.octets))
+        found: Ints = np.minimum(places[np.searchsorted(places, after)], self.ends)
+        return found
+
     def number(self, start: Ints, end: Ints, width: int, table: Octets, base: int) -> tuple[Ints, Flags]:
         """Return the numbers of 1 to `width` digits between two places, and which are some."""
         value = np.zeros(len(start), np.int64)
@@ -79,7 +88,7 @@ def parse(block: bytes, told: Told, style: dict[str, Any]) -> Frames:
     fraction, is_fraction = lines.number(dot + 1, close, _FRACTION_DIGITS, _DECIMAL, 10)
     good &= is_fraction & (lines.at(lines.starts) == ord("(")) & (seconds <= _SECONDS_MAX)
     fraction *= 10 ** np.clip(_FRACTION_DIGITS - (close - dot - 1), 0, _FRACTION_DIGITS)
-    name = close + 2
+    name = lines.past_blanks(close + 2)
     space = lines.first(b" ", name)
     good &= (lines.at(close + 1) == ord(" ")) & (space > name) & (space < lines.ends)
     rest = lines.first(b" ", space + 1)

@@ -1,19 +1,16 @@
 """CAN frames of captures and files, written into a file of the field. Needs numpy and pyarrow."""
 
-import gzip
 import json
-import shutil
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bus.errors import words_of
 from bus.names import Names
@@ -21,12 +18,13 @@ from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, 
 from capture.formats.format import Format, RowOutput, Style
 from capture.formats.source import Source, Told
 from capture.formats.table import BY_KEY, format_of
+from capture.formats.target import written
 from capture.frames import FRAMES, Frames, Parsed, channel_name, frames_of, ordered, parsed
 from capture.pcapng import Packet
 from capture.schema import META_SOURCE, Direction, Kind
 
 _ROWS: Final = 1 << 16
-_COLUMNS: Final = ["ts_ns", "kind", "peer", "dir", "reason", "payload"]
+_COLUMNS: Final = ["ts_ns", "kind", "hub", "bus", "peer", "dir", "reason", "payload"]
 _ITEM: Final = f"{FRAMES}:".encode()
 OTHERS: Final = "rows that are no CAN frames"
 
@@ -44,16 +42,65 @@ class Found(NamedTuple):
     told: Told
 
 
+class Place(NamedTuple):
+    """A place where CAN frames were seen; None: any. `bus` is a segment or a channel.
+
+    Only rows have a hub; those of a file of the field get one when it is imported.
+    """
+
+    hub: str | None = None
+    bus: str | None = None
+
+    @property
+    def channel(self) -> str | None:
+        """The channel that the bus may mean."""
+        return None if self.bus is None else self.bus.removeprefix("can ")
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a batch that were seen there."""
+        if self.hub is not None:
+            batch = batch.filter(pc.equal(batch["hub"], self.hub))
+        if self.bus is not None:
+            batch = batch.filter(pc.or_(pc.equal(batch["bus"], self.bus), self._is_channel(batch["peer"])))
+        return batch
+
+    def _is_channel(self, peers: pa.Array) -> pa.Array:
+        coded = peers.dictionary_encode()
+        found = [channel_name(peer) == self.channel for peer in coded.dictionary.to_pylist()]
+        return pa.array(found, pa.bool_()).take(coded.indices)
+
+    def packets(self, packets: list[Packet]) -> list[Packet]:
+        """Return the packets that were seen there."""
+        return [
+            one
+            for one in packets
+            if self.hub in (None, one.hub)
+            and (self.bus in (None, one.bus) or channel_name(one.peer) == self.channel)
+        ]
+
+    def frames(self, frames: Frames) -> Frames:
+        """Return the frames of a file that are of the channel."""
+        if self.hub is None and self.bus is None:
+            return frames
+        known = np.array(
+            [self.hub is None and self.channel in (None, name) for name in frames.names], np.bool_
+        )
+        return frames.chosen(known[frames.channel])
+
+
+EVERYWHERE: Final = Place()
+
+
 @contextmanager
-def frames_in(path: Path, key: str | None = None) -> Iterator[Found]:
+def frames_in(path: Path, key: str | None = None, place: Place = EVERYWHERE) -> Iterator[Found]:
     """Open the CAN frames of a directory, in the order of time, or of a file. Raises `CaptureError`."""
     if path.is_dir() or (not path.exists() and str(path) != "-"):
-        yield _in_directory(path)
+        yield _in_directory(path, place)
         return
     with Source(path) as source:
         form = BY_KEY[key] if key else format_of(str(path), source.head)
         style: Style = {}
-        frames = _of_items(form.read(source, style), source.told)
+        frames = _of_items(form.read(source, style), source.told, place)
         first = next(frames, None)  # the style is learned from it
         yield Found(form.key, style, _behind(first, frames), source.told)
 
@@ -64,32 +111,32 @@ def _behind(first: Frames | None, frames: Iterator[Frames]) -> Iterator[Frames]:
         yield from frames
 
 
-def _in_directory(root: Path) -> Found:
+def _in_directory(root: Path, place: Place) -> Found:
     paths, told = finished(root), Told()
     runs = [list(run) for _, run in groupby(paths, lambda path: (gateway_of(path), boot_of(path)))]
-    frames = ordered([_of_run(run, told) for run in runs])
+    frames = ordered([_of_run(run, told, place) for run in runs])
     with opened(paths[0]) as file:
         source = json.loads((file.metadata.metadata or {}).get(META_SOURCE.encode(), b"{}"))
     return Found(source.get("format", ""), source.get("style", {}), frames, told)
 
 
-def _of_run(paths: list[Path], told: Told) -> Iterator[Frames]:
+def _of_run(paths: list[Path], told: Told, place: Place) -> Iterator[Frames]:
     for path in paths:
         with opened(path) as file:
             if not is_ours(file):
                 raise CaptureError(
                     f"{path}: rewritten by another program; only pipeline jobs read such files"
                 )
-            for batch in file.iter_batches(_ROWS, columns=_COLUMNS):
+            for batch in map(place.rows, file.iter_batches(_ROWS, columns=_COLUMNS)):
                 frames = frames_of(batch)
-                recorded = pa.compute.sum(pa.compute.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py()
+                recorded = pc.sum(pc.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py() or 0
                 told.others += recorded - len(frames)
                 yield frames
 
 
-def _of_items(items: Iterator[Frames | list[Packet]], told: Told) -> Iterator[Frames]:
+def _of_items(items: Iterator[Frames | list[Packet]], told: Told, place: Place) -> Iterator[Frames]:
     for item in items:
-        frames = item if isinstance(item, Frames) else _of_packets(item, told)
+        frames = place.frames(item) if isinstance(item, Frames) else _of_packets(place.packets(item), told)
         if len(frames):
             yield frames
 
@@ -117,7 +164,7 @@ def exported(found: Found, form: Format, target: str, rows: Rows | None = None) 
     count, messages, losses = 0, 0, Losses(form, found.told)
     style = found.style if found.format == form.key else {}
     try:
-        with _opened(target, form.seeks) as file:
+        with written(target, form.seeks) as file:
             output = form.output(file, style)
             for frames in found.frames:
                 fitted = losses.fitted(frames, output_step_ns(form, style))
@@ -187,25 +234,3 @@ class Losses:
             return frames
         self._told.leave("times before the first frame: its time is written", int(early.sum()))
         return replace(frames, ts_ns=np.maximum(frames.ts_ns, self._first_ns or 0))
-
-
-@contextmanager
-def _opened(target: str, seeks: bool) -> Iterator[BinaryIO]:
-    """Open a file for writing, which is packed if its name says so; one that seeks is made aside first."""
-    packed = target.lower().endswith((".gz", ".zst"))
-    with ExitStack() as stack:
-        plain = sys.stdout.buffer if target == "-" else stack.enter_context(Path(target).open("wb"))
-        file: BinaryIO = plain
-        if target.lower().endswith(".gz"):
-            file = stack.enter_context(gzip.GzipFile("", "wb", 6, plain, 0))  # type: ignore[assignment]
-        elif packed:
-            file = stack.enter_context(pa.CompressedOutputStream(plain, "zstd"))
-        if not seeks or (target != "-" and not packed):
-            yield file
-        else:
-            aside = stack.enter_context(TemporaryFile())
-            yield aside
-            aside.seek(0)
-            shutil.copyfileobj(aside, file)
-        if target == "-":
-            file.flush()

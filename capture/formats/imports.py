@@ -28,6 +28,7 @@ from capture.files import (
 )
 from capture.formats.format import Format, Style
 from capture.formats.rows import are_rows, batches
+from capture.formats.runs import RECORDER, STEP_NS, run_of
 from capture.formats.source import Source
 from capture.formats.table import BY_KEY, format_of
 from capture.frames import Frames
@@ -49,8 +50,6 @@ _FILE_ROWS: Final = 1 << 22
 _OPEN: Final = 16
 _FILES: Final = 10_000
 _FINGERPRINT_BYTES: Final = 4096
-_BOOT_STEP_NS: Final = 1_000_000
-RECORDER: Final = "import"
 
 
 class Imported(NamedTuple):
@@ -136,7 +135,7 @@ class Target:
     def __init__(self, root: Path, gateway: str, name: str, form: Format, style: Style, head: bytes) -> None:
         self.written = self.held = self.odd = self.seen = 0
         self._root, self._gateway, self._name, self._form, self._style = root, gateway, name, form, style
-        self._print = zlib.crc32(head[:_FINGERPRINT_BYTES]) % _BOOT_STEP_NS
+        self._print = zlib.crc32(head[:_FINGERPRINT_BYTES]) % STEP_NS
         self._boot: int | None = None
         self._next = 0
         self._sheets: dict[tuple[_Run, int], _Sheet] = {}
@@ -146,7 +145,7 @@ class Target:
     def add_frames(self, frames: Frames) -> None:
         """Write CAN frames, with numbers of their own."""
         if self._boot is None:
-            self._boot = max(0, int(frames.ts_ns[0]) // _BOOT_STEP_NS * _BOOT_STEP_NS) + self._print
+            self._boot = run_of(frames, self._root, self._gateway, self._print)
         run = _Run(self._gateway, self._boot)
         batch = can.rows(frames, f"file {self._name}", self._boot, self._next, self._schema(run))
         self._next += len(frames)

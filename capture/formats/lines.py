@@ -22,8 +22,8 @@ class LineReader(ABC):
     def read(self) -> Iterator[Frames]:
         """Read all frames. Lines that are neither a frame nor a piece of a header are left out, and told."""
         for block in line_blocks(self._source):
-            for line in block.decode("latin-1").splitlines():
-                self._take(line)
+            for line in block.splitlines():  # of text, other characters would end a line too
+                self._take(line.decode("latin-1"))
             if len(self.built):
                 yield self.built.take()
 

@@ -16,6 +16,8 @@ from capture.files import CaptureError
 PIECE_BYTES: Final = 1 << 20
 LINE_BYTES_MAX: Final = 1 << 16
 _HEAD_BYTES: Final = 1 << 16
+BOM: Final = b"\xef\xbb\xbf"
+"""The mark that editors of Windows put in front of a text."""
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _EXAMPLE_CHARS: Final = 60
 
@@ -183,8 +185,10 @@ def _unzstd(raw: Iterator[bytes], told: Told) -> Iterator[bytes]:
 
 def line_blocks(source: Source) -> Iterator[bytes]:
     """Yield whole lines, some 1 MiB at a time. One that is too long, and one without an end, are left out."""
-    rest, skipping = b"", False
+    rest, skipping, is_first = b"", False, True
     while piece := source.read():
+        if is_first:
+            piece, is_first = piece.removeprefix(BOM), False
         if skipping:
             _, end, piece = piece.partition(b"\n")
             skipping = not end

@@ -6,6 +6,7 @@ from typing import Final
 
 from capture.files import CaptureError
 from capture.formats.format import Format
+from capture.formats.source import BOM
 
 PCAPNG: Final = Format(
     key="pcapng",
@@ -23,7 +24,7 @@ FORMATS: Final = (
         suffixes=(".log", ".candump"),
         reads="capture.formats.candump:read",
         writes="capture.formats.candump:Writer",
-        looks=rb"^\(\d{1,10}\.\d{1,9}\) \S+ \S+#",
+        looks=rb"^\(\d{1,10}\.\d{1,9}\) +\S+ \S+#",
         step_ns=1000,
         directions=False,
     ),
@@ -115,6 +116,7 @@ def by_name(name: str) -> Format | None:
 
 def format_of(name: str, head: bytes) -> Format:
     """Return the format of a file by its first bytes, or by its name. Raises `CaptureError`."""
+    head = head.removeprefix(BOM)
     for one in FORMATS:
         looks = one.looks and re.search(one.looks, head, re.MULTILINE)
         if one.reads and (looks or head.startswith(one.signs)):

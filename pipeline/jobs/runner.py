@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from capture.files import listed
+from capture.formats.target import check_apart
 from pipeline.analysis.audit.verdict import Verdict
 from pipeline.input import read, sound
 from pipeline.jobs.opening import opened
@@ -24,6 +25,7 @@ def run(job: Job, options: argparse.Namespace) -> int:
         return job.process(options)
     for name in job.writes if job.tables is None else (*job.writes, "parquet"):
         if given := vars(options)[name]:
+            check_apart(options.directory, given)
             place.check(given)
     if job.prepare is not None:
         job.prepare(options)

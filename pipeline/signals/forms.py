@@ -8,6 +8,7 @@ import json
 import struct
 from collections.abc import Iterator
 from io import BytesIO
+from math import inf
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ STRUCT: Final = "struct:"
 FORMS: Final = ("text", "number", "json", "nmea")
 _DEPTH: Final = 16
 _MEMBERS_MAX: Final = 4096
+_OPENED_MAX: Final = 512
 _BLOCK_BYTES: Final = 1 << 24
 _PRINTABLE: Final = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 
@@ -127,13 +129,30 @@ def _struct(form: str, data: pa.Array) -> Iterator[Values]:
 
 def _mixed(name: str, unit: str, column: list[Any]) -> Values:
     """Return a column of Python's values: numbers and truth as numbers, text and bytes as text."""
-    numbers = [float(one) if isinstance(one, int | float) else None for one in column]
+    numbers = [_double(one) if isinstance(one, int | float) else None for one in column]
     texts = [
-        one if isinstance(one, str) else one.decode(errors="replace") if isinstance(one, bytes) else None
+        _whole(one)
+        if isinstance(one, str)
+        else one.decode(errors="replace")
+        if isinstance(one, bytes)
+        else None
         for one in column
     ]
     has = any(one is not None for one in texts)
     return Values(name, unit, pa.array(numbers, pa.float64()), pa.array(texts, pa.string()) if has else None)
+
+
+def _double(number: float) -> float:
+    """Return a number as a double: one that is too large for it is infinite, as Arrow has it."""
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
+
+
+def _whole(text: str) -> str:
+    """Return a text with `?` in place of halves of characters, which JSON can write and nobody can store."""
+    return text.encode(errors="replace").decode()
 
 
 def _json(data: pa.Array) -> Iterator[Values]:
@@ -141,28 +160,66 @@ def _json(data: pa.Array) -> Iterator[Values]:
     this is the value alone, and of one with several in `v` these."""
     table = _objects(data)
     columns = dict(_flat(table, "")) if table is not None else _walked(data)
-    unit = ""
     if "v" in columns and columns.keys() <= {"v", "unit", "t"}:
         units = columns.get("unit", [])
-        known = units if isinstance(units, list) else units.drop_null().to_pylist()
-        unit = next((str(one) for one in known if one is not None), "")
-        columns = {"": columns["v"]}
-    elif all(name == "t" or name.startswith("v.") for name in columns):
+        yield from _by_unit(
+            _column("", "", columns["v"]), units if isinstance(units, list) else units.to_pylist()
+        )
+        return
+    if all(name == "t" or name.startswith("v.") for name in columns):
         columns = {name.removeprefix("v."): one for name, one in columns.items() if name != "t"}
     for name, one in list(columns.items())[:_MEMBERS_MAX]:
-        yield _column(name, unit, one)
+        yield _column(name, "", one)
+
+
+def _by_unit(values: Values, units: list[Any]) -> Iterator[Values]:
+    """Yield values for each unit that messages name. If all name the same one, those without mean it, too."""
+    words = [None if one is None else _whole(str(one)) for one in units]
+    known = dict.fromkeys(word for word in words if word is not None)
+    if len(known) < 2:
+        yield values._replace(unit=next(iter(known), ""))
+        return
+    column = pa.array([word or "" for word in words], pa.string())
+    for unit in dict.fromkeys(column.to_pylist()):
+        is_it = pc.equal(column, unit)
+        numbers, texts = (
+            None if one is None else pc.if_else(is_it, one, pa.scalar(None, one.type))
+            for one in (values.numbers, values.texts)
+        )
+        yield values._replace(unit=unit, numbers=numbers, texts=texts)
 
 
 def _objects(data: pa.Array) -> pa.Table | None:
-    """Return one row of members for each object; None if Arrow cannot read all of them as one table."""
+    """Return one row of members for each object; None if Arrow cannot read all of them as one table.
+
+    What is nested deeply is not for Arrow, whose stack has no limit: the process would end.
+    """
+    opened = pc.add(pc.count_substring(data, b"{"), pc.count_substring(data, b"["))
+    if (pc.max(opened).as_py() or 0) > _OPENED_MAX:
+        return None
     lines = pc.replace_substring(data, b"\n", b" ")
     text = b"\n".join(one or b"{}" for one in lines.to_pylist()) + b"\n"
     try:
-        options = arrow_json.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, len(text)))
-        table = arrow_json.read_json(BytesIO(text), options)
+        data.cast(pa.string())  # of other bytes Arrow would make texts that nobody can read
+        table = _read(text, None)
+        as_sent = pa.schema([field.with_type(_as_sent(field.type)) for field in table.schema])
+        if as_sent != table.schema:
+            table = _read(text, as_sent)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     return table if len(table) == len(data) else None
+
+
+def _read(text: bytes, schema: pa.Schema | None) -> pa.Table:
+    options = arrow_json.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, len(text)))
+    return arrow_json.read_json(BytesIO(text), options, arrow_json.ParseOptions(explicit_schema=schema))
+
+
+def _as_sent(kind: pa.DataType, depth: int = 0) -> pa.DataType:
+    """Return a type with texts in place of the times that Arrow makes of them, and writes in its own way."""
+    if pa.types.is_struct(kind) and depth < _DEPTH:
+        return pa.struct([field.with_type(_as_sent(field.type, depth + 1)) for field in kind])
+    return pa.string() if pa.types.is_timestamp(kind) else kind
 
 
 def _flat(table: pa.Table, before: str, depth: int = 0) -> Iterator[tuple[str, pa.Array]]:
@@ -184,7 +241,7 @@ def _walked(data: pa.Array) -> dict[str, pa.Array | list[Any]]:
         except (ValueError, TypeError, RecursionError):
             continue
         members = dict(_members(read, "", 0)) if isinstance(read, dict) else {"": read}
-        for name, value in members.items():
+        for name, value in ((_whole(name), value) for name, value in members.items()):
             if name in columns or len(columns) < _MEMBERS_MAX:
                 columns.setdefault(name, [None] * len(data))[place] = value
     return dict(columns)
@@ -205,6 +262,6 @@ def _column(name: str, unit: str, column: "pa.Array | list[Any]") -> Values:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         whole = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
         return Values(name, unit, whole.cast(pa.float64(), safe=False), None)
-    if pa.types.is_string(kind) or pa.types.is_timestamp(kind):
-        return Values(name, unit, None, column.cast(pa.string()))
+    if pa.types.is_string(kind):
+        return Values(name, unit, None, column)
     return Values(name, unit, None, None)  # lists, and members that are always null

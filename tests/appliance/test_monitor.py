@@ -16,6 +16,7 @@ from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, read_event
 from bus.hub import Hub, Link, State
+from bus.ledger import Stats
 from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
@@ -180,6 +181,23 @@ def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, moni
         {"queue_full": 50},
         {"queue_full": 50},
     ]
+
+
+def test_drops_of_a_part_that_was_away_are_told_from_the_first_on() -> None:
+    parts = Parts(linked=False)
+    monitor = Monitor("gw", parts)
+    for start_s, count in ((0, 5000), (100, 3000)):
+        parts.hub = WatchedHub("plant")
+        monitor.scan(start_s)
+        stats = Stats()
+        parts.hub.keep("x", stats)
+        stats.drop("queue full", count)
+        stats.reject("forged", count)
+        monitor.scan(start_s + 10)
+        assert len(list(monitor.concerns(start_s + 10))) == 2
+        parts.hub = WatchedHub("other")
+        monitor.scan(start_s + 20)
+    assert [event.counts for event in monitor.events] == [{"queue_full": 5000}, {"queue_full": 3000}]
 
 
 def test_drops_of_peers_that_left_are_an_event_and_the_monitor_remembers_links_only(

@@ -234,6 +234,10 @@ class AlarmSpec(Record):
             return "state what raises it: missing_s, stale_s, above, below or changed_by"
         if self.changed_by == 0:
             return "changed_by is above 0"
+        if self.hysteresis and not self.has_limits:
+            return "hysteresis is for above, below and changed_by"
+        if text := self._endless():
+            return f"no value would clear it: {text}"
         if self.link is None:
             return self._problem_of_frames()
         if self.pattern or self.stale_s is not None:
@@ -249,8 +253,18 @@ class AlarmSpec(Record):
             return "of is for a link: of frames, it is their values"
         if self.missing_s is not None and (self.has_limits or self.stale_s is not None):
             return "missing_s is about the whole pattern: give it an alarm of its own; stale_s is about each"
-        if self.hysteresis and not self.has_limits:
-            return "hysteresis is for above, below and changed_by"
+        return ""
+
+    def _endless(self) -> str:
+        """Return why an alarm that is raised could never be cleared; "" if it could."""
+        twice = 2 * self.hysteresis
+        if self.above is not None and self.below is not None and self.above - self.below < twice:
+            room = f"twice the hysteresis ({twice:g})" if twice else "a value"
+            return f"between below ({self.below:g}) and above ({self.above:g}) is no room for {room}"
+        if self.changed_by is not None and self.hysteresis >= self.changed_by:
+            return f"hysteresis is less than changed_by ({self.changed_by:g})"
+        if self.link is not None and self.above is not None and self.above < self.hysteresis:
+            return f"a link has no value below 0: hysteresis is at most above ({self.above:g})"
         return ""
 
     @property

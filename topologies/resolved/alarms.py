@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from topologies.model import Topology
 from topologies.model.alarms import AlarmSpec, OutletSpec
-from topologies.wiring.alarms import alarms_at, buses_at, outlets_at
+from topologies.wiring.alarms import alarms_at, buses_at, linked, outlets_at
 from topologies.wiring.filters import tokens
 
 
@@ -13,7 +13,7 @@ class ResolvedAlarm:
     """An alarm that a gateway judges or hears of.
 
     `buses` are those of the alarm that run here, by which it is announced. `judges` are the gateways that
-    judge its frames, the best first; () for an alarm of links, which each gateway has for itself.
+    judge its frames, the best first; () for an alarm of links, which each of the `owners` has for itself.
     """
 
     name: str
@@ -21,6 +21,7 @@ class ResolvedAlarm:
     tokens: tuple[int, ...]
     buses: tuple[str, ...]
     judges: tuple[str, ...]
+    owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,12 @@ def resolved_alarms(topology: Topology, gateway: str) -> ResolvedAlarms:
     """Return what a gateway needs for its alarms."""
     alarms = tuple(
         ResolvedAlarm(
-            name, spec, tokens(spec.pattern), buses_at(topology, spec, gateway), _judges(topology, spec)
+            name,
+            spec,
+            tokens(spec.pattern),
+            buses_at(topology, spec, gateway),
+            _judges(topology, spec),
+            linked(topology, spec),
         )
         for name, spec in alarms_at(topology, gateway)
     )

@@ -226,7 +226,7 @@ class I2cSpokenPipe(OpenPipe):
         if self._told and self._told != before:
             log.warning("%s: %s", self.name, self._told)
         elif before and not self._told:
-            log.info("%s: well again, after %s", self.name, before)
+            log.info("%s: no more: %s", self.name, before)
         self._arm()
 
     def _put(self, batch: Batch) -> None:

@@ -174,7 +174,10 @@ class _Peer:
         self.watch.hear(len(data), found, noise, self._said)
 
     def _arm(self) -> None:
+        """Have the translator called when it wants to be, and the conversation ended if it is over."""
         self._alarm.set(self._loop, self.translator.due_s)
+        if self.translator.over:
+            self._loop.call_soon(self._end_it, self.translator.over)
 
     def _turn(self) -> None:
         messages = list(self.translator.advance(self._loop.time()).messages)
@@ -204,8 +207,6 @@ class _Peer:
             if why:
                 self._unsent[why] = self._unsent.get(why, 0) + 1
         self._arm()
-        if self.translator.over:
-            self._loop.call_soon(self._end_it, self.translator.over)
         said = b"".join(sent)
         if self._wire.hears and said:
             self._wire.tell((said,), True)

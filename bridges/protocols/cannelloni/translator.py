@@ -63,7 +63,7 @@ class CannelloniTranslator(Translator[bytes]):
             self._refuse("framing", "a length that no CAN frame has")
         else:
             self._buffer = self._buffer[at:]
-        return frames
+        return self._fit(frames)
 
     def _refuse(self, reason: str, why: str) -> list[CanFrame]:
         self.reject(reason, len(self._buffer))
@@ -76,10 +76,10 @@ class CannelloniTranslator(Translator[bytes]):
         while most is None or len(frames) < most:
             frame, after = take_frame(data, at)
             if frame is None:
-                return self._fit(frames), after if after < 0 else at
+                return frames, after if after < 0 else at
             frames.append(frame)
             at = after
-        return self._fit(frames), at
+        return frames, at
 
     def _fit(self, frames: list[CanFrame]) -> list[CanFrame]:
         """Return the frames that may be on a CAN bus; count the others."""
@@ -104,12 +104,11 @@ class CannelloniTranslator(Translator[bytes]):
             self.reject("foreign")
             return []
         self._follow(sequence)
-        seen = len(data)
         frames, at = self._frames(data, HEADER.size, count)
-        if at != seen:
-            self.reject("unfinished" if at >= 0 and at < seen else "malformed", 1)
+        if at != len(data) or len(frames) < count:
+            self.reject("malformed" if at < 0 else "unfinished", 1)
         self.found += not count
-        return frames
+        return self._fit(frames)
 
     def _follow(self, sequence: int) -> None:
         missing = 0 if self._awaited < 0 else (sequence - self._awaited) & 0xFF

@@ -1,6 +1,6 @@
 """A message that is sent: what is known of its signals, and when its frames leave. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
@@ -51,6 +51,10 @@ class Outlet:
     def name(self) -> str:
         """The name of the message."""
         return self._compiled.message.name
+
+    def texts(self, name: str) -> Collection[str]:
+        """Return the texts that stand for numbers of a signal."""
+        return self._signals[name].choices.values()
 
     def write(self, values: Mapping[str, Value], now_s: float) -> None:
         """Take values for signals: all or none. Raises `Refusal` with a reason of drops."""

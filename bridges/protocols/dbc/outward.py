@@ -1,7 +1,7 @@
 """The half of the translator that sends: from values under patterns to frames of a CAN bus. Pure."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -16,9 +16,8 @@ from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.outlet import NO_SIGNAL, Outlet, Terms
 from bridges.protocols.dbc.values import Refusal
 from bridges.protocols.dbc.wanted import Wanted, initial_raws, refusal
-from bridges.protocols.translator import Sent
+from bridges.protocols.translator import Sent, published
 from bus.quantity.forms import Value, read
-from bus.wire.frame import unpack
 from bus.wire.pattern import token
 
 NOT_SENT: Final = "not sent here"
@@ -131,22 +130,22 @@ class Outward:
 
     def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         """Return the frame that a value completes, or why it is refused."""
-        frame = unpack(message)
-        outlet, name = self._targets.get(frame.tokens, (None, ""))
-        if outlet is None:
+        frame = published(message, ())
+        outlet, name = (None, "") if frame is None else self._targets.get(frame.tokens, (None, ""))
+        if frame is None or outlet is None:
             return Sent(why=NOT_SENT)
         if self._claim is not None and self._claim.state == "lost":
             return Sent(why="address lost")
         try:
-            values = {name: self._value(frame.data)} if name else _values(frame.data)
+            values = {name: self._value(frame.data, outlet.texts(name))} if name else _values(frame.data)
             outlet.write(values, now_s)
             return Sent(outlet.send(now_s))
         except Refusal as error:
             return Sent(why=str(error))
 
-    def _value(self, data: bytes) -> Value:
+    def _value(self, data: bytes, texts: Collection[str]) -> Value:
         try:
-            return read(self._form, data)
+            return read(self._form, data, texts)
         except ValueError:
             raise Refusal("no value") from None
 

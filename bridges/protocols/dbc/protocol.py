@@ -11,6 +11,7 @@ from bridges.protocols.dbc.fills import chosen_for
 from bridges.protocols.dbc.index import filters_of, selection_of
 from bridges.protocols.dbc.j1939.pgn import NULL
 from bridges.protocols.dbc.layout import Database, Message
+from bridges.protocols.dbc.values import named
 from bridges.protocols.dbc.wanted import Wanted
 from bridges.protocols.protocol import Claim, Cycle, Problem, Protocol, Way
 from bridges.protocols.values import FormSetting
@@ -179,7 +180,7 @@ class Dbc(Protocol):
                 pattern = (*self.base(message, self.address if name in sent else None), one.name)
                 place = len(self.root) + 1 if message.is_j1939 and name not in sent else None
                 is_command = name in sent and one.name not in chosen_for(message, self.fill)
-                facts = one.unit, one.low, one.high, one.choices, is_command, place
+                facts = one.unit, one.low, one.high, named(one), is_command, place
                 yield Quantity(pattern, self.form, *facts)
 
     def base(self, message: Message, source: int | None = None) -> Names:

@@ -50,6 +50,11 @@ def chosen(signal: Signal, raw: int) -> str | None:
     return signal.choices.get(int(found)) if isfinite(found) else None
 
 
+def named(signal: Signal) -> dict[int | float | Decimal, str]:
+    """Return the texts that stand for numbers of a signal, by these numbers."""
+    return {raw * signal.scale + signal.offset: text for raw, text in signal.choices.items()}
+
+
 def value(signal: Signal, raw: int) -> Value:
     """Return the text that stands for a raw number, or the number."""
     found = chosen(signal, raw)

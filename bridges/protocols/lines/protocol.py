@@ -93,8 +93,12 @@ class Lines(Protocol):
 
     @property
     def forbidden(self) -> tuple[bytes, ...]:
-        """The bytes that data must not hold, because they would end the line."""
-        return LINE_ENDS if set(self.ending) <= set(b"\r\n") else (self.ending,)
+        """The bytes that data must not hold: they would end the line as those end that come, or by the end
+        of a template."""
+        texts = [text.encode(self.codec) for text in self.templates.values()]
+        own = any(text.endswith(LINE_ENDS) and not text.endswith(self.ending) for text in texts)
+        is_line_end = set(self.ending) <= set(b"\r\n")
+        return (*(LINE_ENDS if own or is_line_end else ()), *(() if is_line_end else (self.ending,)))
 
     @property
     def noun(self) -> str:

@@ -28,7 +28,7 @@ class LinesTranslator(DelimitedTranslator):
     def __init__(self, record: Lines, wire: Wire) -> None:
         self._has_cr = record.delimiter is None
         super().__init__(wire, record.ending, record.longest_bytes + self._has_cr)
-        self._record = record
+        self._record, self._forbidden = record, record.forbidden
         self._fixed = None if record.matches else tokens_of(record.receive)
         self._other = None if record.unmatched is None else tokens_of(record.unmatched)
         is_text = record.encoding != "none"
@@ -79,7 +79,7 @@ class LinesTranslator(DelimitedTranslator):
 
     def _unfit(self, values: Sequence[bytes]) -> str:
         """Return why values cannot stand in a line; "" if they can."""
-        if any(end in value for value in values for end in self._record.forbidden):
+        if any(end in value for value in values for end in self._forbidden):
             return "line end inside"
         return "" if all(_is_encoded(value, self._record.encoding) for value in values) else "no text"
 

@@ -146,6 +146,7 @@ class ModbusTranslator(Asker[bytes, Request]):
     def _refuse(self, poll: Request, outcome: Outcome, now_s: float) -> None:
         if outcome.code not in _ILLEGAL or len(parts := apart(poll.block)) < 2:
             return super()._refuse(poll, outcome, now_s)
+        self._trouble(poll, "")  # it is asked no more
         poll.unit.requests -= 1
         for block in parts:
             self._add(block, now_s)

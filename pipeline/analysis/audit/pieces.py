@@ -5,7 +5,7 @@ By these it is seen whether a clock stepped or drifted, and when a bridge was si
 has to be read again for that.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,7 +30,7 @@ _RUN: Final = ("gateway", "boot")
 _TIMES: Final = ("first_ns", "last_ns")
 _FRAME: Final = ("key", "gateway", "hub", "bus", "dir", "peer", "n", "first_ns")
 _COVERED: Final = 0.75
-"""The part of a capture's time in which frames have to show that clocks ran evenly."""
+"""The part of the time of a gateway's frames in which they have to show that its clock ran evenly."""
 
 
 class Pieces(NamedTuple):
@@ -77,15 +77,24 @@ class Pieces(NamedTuple):
         if plan is None:
             return True
         sample = self.keyed.filter(self.keyed["home"].is_valid())
-        heard = list(_first_heard(values(sample, _FRAME)))
+        heard, active = list(_first_heard(values(sample, _FRAME))), self._active(plan)
         gateways = sorted({run.gateway for run in runs})
-        needed = _COVERED * (max(run.last_ns for run in runs) - plan.begin_ns) / plan.step_ns
         known = gateways[:1]
         for gateway in gateways[1:]:
+            needed = _COVERED * active[gateway]
             if not any(_is_even(heard, other, gateway, plan, needed) for other in known):
                 return False
             known.append(gateway)
         return True
+
+    def _active(self, plan: Plan) -> Counter[str]:
+        """Count the times of a plan at which each gateway had frames: one that stands by has them seldom."""
+        import pyarrow.compute as pc
+
+        number = pc.divide(pc.subtract(self._of_frames["first_ns"], plan.begin_ns), plan.step_ns)
+        numbered = self._of_frames.append_column("number", number)
+        times = numbered.group_by(["gateway", "number"]).aggregate([])
+        return Counter(times["gateway"].to_pylist())
 
     def silences(self, bridges: Collection[str], ahead: Mapping[str, int], end_ns: int) -> list[Spell]:
         """Find what `pipeline.analysis.audit.silent.silences` does."""
@@ -161,10 +170,11 @@ def _first_heard(rows: Iterable[tuple[int, str, str, str, int, int, int, int]]) 
 
 
 def _is_even(heard: Sequence[Mapping[str, int]], one: str, other: str, plan: Plan, needed: float) -> bool:
-    """Return whether two gateways had frames at one and the same distance, at as many times as `needed`."""
+    """Return whether two gateways had frames at one and the same distance, at as many times as `needed` by
+    the clock of the other."""
     both = [(its[one], its[other]) for its in heard if one in its and other in its]
     apart = [second - first for first, second in both]
-    slots = {(first - plan.begin_ns) // plan.step_ns for first, _ in both}
+    slots = {(second - plan.begin_ns) // plan.step_ns for _, second in both}
     return len(slots) >= needed and max(apart) - min(apart) < DRIFT_NS // 2
 
 

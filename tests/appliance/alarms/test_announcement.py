@@ -19,6 +19,24 @@ def test_a_state_and_a_presence_are_heard_as_said() -> None:
     assert heard(presence("gw-a", 7)) == AlarmSaid("gw-a", time_ns=7)
 
 
+def test_words_from_outside_are_fit_for_a_header_a_metric_and_a_service_manager() -> None:
+    words = 'a\nWATCHDOG=trigger\r\x1b[2J\ud800"<b>'
+    record = STATE.as_record() | {"of": words, "cause": words, "by": words, "told": [words]}
+    data = json.dumps({"gateway": "gw-a", **record}).encode()
+    found = heard(pack(PUB, (*PATTERN, 1), data))
+    assert found is not None
+    assert found.state is not None
+    plain = 'a?WATCHDOG=trigger??[2J?"<b>'
+    assert found.state[2::2] == (plain, plain, frozenset({plain}))
+    assert found.state.by == STATE.moved("cleared", 1, words).by == plain
+
+
+def test_the_longest_words_with_the_most_outlets_fit() -> None:
+    names = frozenset(f"{number:063d}" for number in range(16))
+    long = "\U0001f525" * 256
+    assert announced("g" * 63, "a" * 63, (), STATE._replace(of=long, cause=long, by=long, told=names))
+
+
 def test_words_that_are_too_long_are_cut() -> None:
     long = STATE._replace(of="\u2028" * 256, cause="\u2028" * 256, by="\u2028" * 256)
     frame = announced("gw-a", "warm", (), long)

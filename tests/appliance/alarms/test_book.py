@@ -1,9 +1,12 @@
 """One gateway leads an alarm, all agree on its states, and people are told of each once."""
 
+from dataclasses import replace
+
 import pytest
 
 from appliance.alarms.book import REPEAT_S, SUBJECTS, Book
 from appliance.alarms.states import State
+from bus.wire.pattern import token
 from tests.appliance.alarms.alarms_support import FRIDGE, alarm, book
 
 
@@ -170,3 +173,60 @@ def test_what_was_kept_is_restored_and_what_is_none_is_left_out(pair: tuple[Book
     assert not after.look(9, 900, True)  # nothing was heard yet
     after.hear(FRIDGE, 5, 10)
     assert [deed.state.stage for deed in after.look(10, 1000, True)] == ["cleared"]
+
+
+def test_outlets_that_an_alarm_does_not_have_are_not_taken_over() -> None:
+    one = book("a", above=8, notify=("ops", "chat"))
+    for number in range(40):
+        names = frozenset({"ops", *(f"{number}-{place}" for place in range(15))})
+        one.merge(FRIDGE, State(1, "raised", "7/1", 1, "", "b", names), False, number)
+    assert one.states()[0].told == {"ops"}
+    other = book("a", above=8, notify=("chat",))
+    other.restore([*one.kept(), {**one.kept()[0], "key": [-1]}, {**one.kept()[0], "key": [1] * 300}])
+    (state,) = other.states()
+    assert state.told == frozenset()
+
+
+def test_a_link_that_the_file_has_no_more_is_cleared_also_after_a_restart() -> None:
+    can, uart = (token("a"), 1), (token("a"), 2)
+    one = Book(alarm((), link="x", missing_s=5, notify=("ops",)), "a", str, 0)
+    for key, of in ((can, "a/can"), (uart, "a/uart")):
+        one.link(key, of, False, None, 0)
+    assert len(one.look(6, 600, False)) == 2
+    after = Book(one.alarm, "a", str, 10)
+    after.restore(one.kept())
+    for changed in (one, after):
+        changed.link(can, "a/can", False, None, 11)
+        (deed,) = changed.leave({can}, 11, 1100)
+        assert (deed.state.of, deed.state.stage) == ("a/uart", "cleared")
+        assert {state.of for _, state, _ in changed.untold(False)} == {"a/can", "a/uart"}
+        assert not changed.look(100, 9900, False)
+        assert not changed.leave({can}, 101, 9910)
+        changed.link(uart, "a/uart", False, None, 102)
+        assert [deed.state.number for deed in changed.look(108, 9999, False)] == [3]
+
+
+def test_links_of_a_gateway_that_has_none_any_more_are_forgotten() -> None:
+    watched = alarm((), link="x", missing_s=5)
+    one = Book(watched, "a", str, 0)
+    one.merge((token("b"), 1), State(1, "raised", "b/can", 1, "", "b"), False, 1)
+    assert one.states()
+    after = Book(replace(watched, owners=("a", "c")), "a", str, 2)
+    after.restore(one.kept())
+    assert not after.merge((token("b"), 1), State(2, "raised", "b/can", 1, "", "b"), False, 3)
+    assert after.merge((token("c"), 1), State(1, "raised", "c/can", 1, "", "c"), False, 3)
+    assert [state.of for state in after.states()] == ["c/can"]
+
+
+@pytest.mark.parametrize("key", ["missing_s", "stale_s"])
+def test_what_was_raised_before_a_restart_is_cleared_only_after_its_time(key: str) -> None:
+    one = book("a", **{key: 5}, clear_for_s=60)
+    one.hear(FRIDGE, None, 0)
+    assert [deed.state.stage for deed in one.look(6, 600, True)] == ["raised"]
+    after = book("a", **{key: 5}, clear_for_s=60)
+    after.restore(one.kept())
+    stages = list[str]()
+    for second in range(70):
+        after.hear(FRIDGE, None, second)
+        stages += [f"{deed.state.stage} at {second}" for deed in after.look(second, second, True)]
+    assert stages == ["cleared at 60"]

@@ -99,3 +99,28 @@ def test_a_link_that_is_not_up_is_missing_and_its_value_counts_all_the_same() ->
     busy = Judge(spec(link="can", of="in", above=10), 0)
     busy.link(False, 11, 1)
     assert busy.look(1).due is True
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [{"below": 2}, {"changed_by": 4}, {"stale_s": 5}, {"below": 2, "changed_by": 4, "stale_s": 5}],
+)
+def test_a_cause_does_not_grow_while_several_conditions_last(conditions: dict[str, float]) -> None:
+    judge = Judge(spec(above=8, hysteresis=3, **conditions), 0)
+    causes = [judge.look(0).cause]
+    for second, value in enumerate([9, *20 * [5.5]]):
+        judge.hear(value, second)
+        causes.append(judge.look(second).cause)
+    causes += [judge.look(second).cause for second in range(21, 60)]
+    assert causes[1].startswith("9 is above 8")
+    assert max(map(len, causes)) < 100
+
+
+def test_a_cause_is_that_of_the_peak_though_the_value_is_back_within_the_hysteresis() -> None:
+    judge = Judge(spec(above=8, hysteresis=1), 0)
+    judge.hear(9, 0)
+    judge.hear(7.5, 0)
+    assert judge.look(1) == (True, "9 is above 8")
+    taken_over = Judge(spec(above=8, hysteresis=1), 0, due=True, cause="9 is above 8")
+    taken_over.hear(7.5, 0)
+    assert taken_over.look(1) == (True, "7.5 is not yet back from 8")

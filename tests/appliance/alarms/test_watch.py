@@ -1,6 +1,7 @@
 """Alarms of two gateways in virtual time: people are told once, over takeovers and restarts."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -161,6 +162,31 @@ def test_with_keys_nobody_else_can_acknowledge_or_stand_in_for_a_gateway(tmp_pat
         assert ears["rejected"] == {"forged": 1, "unsigned": 1, "replayed": 10}
 
 
+def test_forged_announcements_do_not_end_the_watch(plant: SimulatedPlant) -> None:
+    plant.send("hall", "fridge/1", b"9")
+    plant.wait(1)
+    state = {"gateway": "x", "number": 1, "stage": "raised", "of": "x", "since_ns": 1, "cause": "", "by": "x"}
+    for number in range(20):
+        told_by = [f"{number}-{place}-" + "z" * 60 for place in range(16)]
+        plant.send("hall", "buscoupler/alarm/warm/fridge/1", json.dumps({**state, "told": told_by}).encode())
+    plant.wait(3)
+    plant.send("hall", "fridge/1", b"5")
+    plant.wait(3)
+    assert stage(plant, "gw-a") == "cleared"
+
+
+def test_a_defect_in_one_look_does_not_end_the_next(
+    plant: SimulatedPlant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(plant.gateways["gw-a"].alarms, "concerns", None)
+        plant.wait(2)
+    assert "Appliance._scan" in caplog.text
+    plant.send("hall", "fridge/1", b"9")
+    plant.wait(3)
+    assert stage(plant, "gw-a") == "raised"
+
+
 RELOADED = """\
 name: reloaded
 gateways: {gw: {status: {serve: false}}}
@@ -194,5 +220,51 @@ async def test_a_reload_keeps_the_states_of_alarms_that_stay(
             silent, *others = one.alarms.records()
             assert (silent["stage"], silent["number"]) == ("raised", 1)
             assert len(others) == len(one.alarms.rows) == text.count("loud")
+    finally:
+        one.close()
+
+
+ADDED = """\
+name: added
+gateways: {gw-a: {status: {serve: false}}, gw-b: {status: {serve: false}}}
+buses:
+  hall: {on: gw-a, listen: [{url: "tcp://127.0.0.1:${PORT}", trunk: true}]}
+  office: {on: gw-b, trunks: hall}
+alarms:
+  own: {bus: office, pattern: fridge, above: 100, notify: o}
+outlets: {o: {command: [/bin/true]}}
+"""
+WARM = "  warm: {bus: [hall, office], pattern: fridge, above: 8, notify: o}\n"
+
+
+def test_an_alarm_that_a_reload_adds_is_told_once_though_the_gateways_reload_one_after_the_other() -> None:
+    port = {"PORT": str(free_port())}
+    with closing(SimulatedPlant(loads(ADDED, variables=port))) as plant:
+        plant.wait(10)
+        for name in ("gw-a", "gw-b"):
+            reloaded(plant.gateways[name], loads(ADDED.replace("outlets", WARM + "outlets"), variables=port))
+            for _ in range(10):
+                plant.send("hall", "fridge", b"9")
+                plant.wait(0.5)
+        plant.wait(10)
+        assert stage(plant, "gw-a") == stage(plant, "gw-b") == "raised"
+        assert told(plant) == [("gw-a", "raised")]
+
+
+async def test_an_alarm_of_a_link_that_a_reload_removes_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    urls = [f'"tcp://127.0.0.1:{free_port()}"' for _ in range(2)]
+    text = (
+        "name: linked\ngateways: {gw: {status: {serve: false}}}\n"
+        "buses: {hall: {on: gw, dial: [DIALS]}}\nalarms: {away: {link: hall, missing_s: 0.1}}\n"
+    )
+    one = appliance_of(loads(text.replace("DIALS", ", ".join(urls)), "t.yaml"), "gw")
+    one.open(asyncio.get_running_loop())
+    try:
+        await until(lambda: [row["stage"] for row in one.alarms.records()] == ["raised", "raised"])
+        reloaded(one, loads(text.replace("DIALS", urls[0]), "t.yaml"))
+        await until(lambda: [row["stage"] for row in one.alarms.records()] == ["raised", "cleared"])
     finally:
         one.close()

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -91,6 +92,51 @@ def test_what_is_wrong_is_one_clear_line(
     (tmp_path / "text").write_text("hello, this is text")
     assert main(["capture", *(word.format(tmp=tmp_path) for word in words)]) == 1
     assert text in capsys.readouterr().err
+
+
+LOG = "(1700000000.000000) can0 123#1122\n"
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "x.log"
+    log.write_text(LOG)
+    (tmp_path / "link.log").symlink_to(log)
+    for target in (log, tmp_path / "link.log", tmp_path / ".." / tmp_path.name / "x.log"):
+        assert main(["capture", "export", str(log), str(target)]) == 1
+        assert "is the file that is read" in capsys.readouterr().err
+        assert log.read_text() == LOG
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_pcapng_is_packed_and_unpacked_and_keeps_frames_that_are_no_rows_of_ours(
+    suffix: str, tmp_path: Path
+) -> None:
+    def export(source: str, target: str) -> Path:
+        assert main(["capture", "export", str(tmp_path / source), str(tmp_path / target)]) == 0
+        return tmp_path / target
+
+    pcapng(tmp_path / "rows.pcapng", [row(0, FRAMES[0]), row(1, FRAMES[1])])
+    packed = export("rows.pcapng", f"packed.pcapng{suffix}")
+    heads = {"": b"\x0a\x0d\x0d\x0a", ".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd"}
+    assert packed.read_bytes().startswith(heads[suffix])
+    again = export(packed.name, "again.pcapng")
+    assert [one.message for one in read(again) if not one.kind] == FRAMES[:2]
+    (tmp_path / "x.log").write_text(LOG)
+    export("x.log", f"can.pcapng{suffix}")
+    export(f"can.pcapng{suffix}", f"can2.pcapng{suffix}")
+    assert export(f"can2.pcapng{suffix}", "y.log").read_text() == LOG
+
+
+@pytest.mark.parametrize("target", ["x.log", "x.pcapng", "x.mcap", "x.blf"])
+def test_the_standard_input_is_a_file_of_can_frames(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if target.endswith("mcap"):
+        pytest.importorskip("mcap")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=BytesIO(LOG.encode())))
+    assert main(["capture", "export", "-", str(tmp_path / target)]) == 0
+    assert main(["capture", "export", str(tmp_path / target), str(tmp_path / "y.log")]) == 0
+    assert (tmp_path / "y.log").read_text() == LOG
 
 
 def test_a_file_of_a_later_version_is_refused_by_name(

@@ -6,13 +6,17 @@ import pty
 from pathlib import Path
 
 import can
+import pyarrow as pa
 import pytest
 
 from appliance.commandline.cli import main
 from appliance.probe import live
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.live import reality
+from appliance.probe.raw import Choice, survey
 from bus.errors import LinkError
+from capture.files import CaptureError
+from capture.formats.exports import Place
 from capture.formats.table import BY_KEY
 from tests.bridges.protocols.dbc.dbc_support import CAR
 from tests.capture.formats.field import FIELD, some, written
@@ -74,6 +78,37 @@ async def test_several_channels_are_named(tmp_path: Path, capsys: pytest.Capture
     assert status == 1
     assert "--bus 'can1': 1 frames" in capsys.readouterr().err
     assert await replayed(str(tmp_path / "x.log"), "--bus", "can1") == (0, ["123#33"])
+
+
+def test_frames_of_a_hub_and_a_segment_are_chosen(tmp_path: Path) -> None:
+    for name, identifier in (("a", 0x100), ("b", 0x200)):
+        (tmp_path / f"{name}.log").write_text(f"(1.0) can0 {identifier:03X}#11\n(1.0) can1 001#\n")
+        assert (
+            main(["capture", "import", str(tmp_path / f"{name}.log"), "--directory", str(tmp_path / "d")])
+            == 0
+        )
+    assert main(["capture", "export", str(tmp_path / "d"), str(tmp_path / "d.pcapng")]) == 0
+    for source in (tmp_path / "d", tmp_path / "d.pcapng"):
+        for hub, bus, ids in (
+            (None, "can0", {0x100, 0x200}),
+            ("file a.log", "can0", {0x100}),
+            ("file b.log", "can can0", {0x200}),
+        ):
+            assert survey(source, Choice(hub, bus)).ids == ids
+        for choice in (Choice("file c.log"), Choice("file a.log", "can2")):
+            with pytest.raises(CaptureError, match="no such frames in it"):
+                survey(source, choice)
+    with pytest.raises(CaptureError, match="no such frames in it"):  # a log has no hub
+        survey(tmp_path / "a.log", Choice("file a.log"))
+
+
+def test_a_segment_is_chosen_by_its_whole_name() -> None:
+    schema = pa.schema([(name, pa.string()) for name in ("hub", "bus", "peer")])
+    segments = [f"can socketcan:can0 of 10.0.0.{n}" for n in (1, 2)]
+    rows = [{"hub": "bridge x", "bus": bus, "peer": "can:socketcan:can0"} for bus in segments]
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    for bus, found in ((segments[0], 1), ("can0", 2), ("can can0", 2), ("can1", 0)):
+        assert len(Place(bus=bus).rows(batch)) == found
 
 
 def test_what_is_real_and_what_is_not() -> None:

@@ -166,6 +166,14 @@ def test_nothing_is_sent_without_a_manager(monkeypatch: pytest.MonkeyPatch, sock
     assert not notify.tell(notify.READY)
 
 
+def test_words_from_outside_are_one_assignment(
+    manager: ServiceManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
+    assert notify.tell("STATUS=a\nWATCHDOG=trigger\ud800")
+    assert manager.hear() == ["STATUS=a?WATCHDOG=trigger?"]
+
+
 @pytest.mark.parametrize(
     ("usec", "pid", "limit_s"),
     [("3000000", None, 3.0), ("0", None, None), ("x", None, None), ("3000000", "1", None)],

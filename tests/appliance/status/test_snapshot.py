@@ -19,7 +19,7 @@ from bus.hub import Hub
 from bus.leases.group import CandidateStatus, Lease
 from bus.report import Report
 from bus.transports.links import bus_link
-from tests.appliance.status.status_support import status_of
+from tests.appliance.status.status_support import appliance, status_of
 from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
@@ -87,6 +87,13 @@ async def test_two_bridges_that_dial_one_url_have_each_its_own_state_everywhere(
         assert f'buscoupler_link_up{{hub="{hub}",link="{link}"}} {float(state == "up")}' in metrics
     events = {event["source"]: event["cause"].partition(":")[0] for event in status["events"]}
     assert {row: events[f"gw/{row[0]}/{row[1]}"] for row in of_people} == of_people
+
+
+def test_of_alarms_that_are_called_the_same_one_that_is_raised_counts() -> None:
+    row = {"alarm": "warm", "of": "gw/x", "severity": "warning"}
+    status = status_of(appliance()) | {"alarms": [{**row, "stage": "raised"}, {**row, "stage": "cleared"}]}
+    labels = '{alarm="warm",of="gw/x",severity="warning"}'
+    assert f"buscoupler_alarm{labels} 1.0" in render(status, "text/plain")[0].decode()
 
 
 async def test_a_device_that_was_never_there_has_a_row_on_the_page_in_top_and_in_metrics() -> None:

@@ -253,6 +253,28 @@ async def test_a_reload_moves_the_page() -> None:
             await get(before, "/healthz")
 
 
+async def test_a_reload_takes_renewed_tokens_and_no_others(tmp_path: Path) -> None:
+    token, people = tmp_path / "token", tmp_path / "people"
+    files = f"token_file: {token}, ack_file: {people}"
+
+    def write(read: str, name: str) -> None:
+        token.write_text(read * 16)
+        people.write_text(f"{name} {name * 16}")
+
+    write("0", "a")
+    async with gateway(f"{{{{listen: 'http://127.0.0.1:{{0}}', {files}}}}}") as one:
+        for read, name, old_read, old_name in ("0", "a", "1", "b"), ("1", "b", "0", "a"):
+            for shown, status in (read, 200), (old_read, 401):
+                assert (await get(one.page.url, "/", f"Authorization: Bearer {shown * 16}")).status == status
+            for shown, status in (name, 404), (old_name, 401):
+                headers = "Content-Length: 0", f"Authorization: Bearer {shown * 16}"
+                assert (await get(one.page.url, "/alarms/x/ack", *headers, method="POST")).status == status
+            assert reloaded(one, one.topology) == []
+            write(old_read, old_name)
+            lines = [change.line() for change in reloaded(one, one.topology)]
+            assert lines == ["changed gateway: files of status"]
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [

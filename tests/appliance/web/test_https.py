@@ -17,6 +17,7 @@ from appliance.status.remote import ask_page
 from appliance.web import server
 from bus.transports.options import Tls
 from tests.appliance.web.web_support import gateway, say
+from tests.helpers.appliances import reloaded
 from tests.helpers.browser import browser, needs_chromium
 from tests.helpers.certificates import named_tls, own_tls
 from tests.helpers.peers import until
@@ -57,6 +58,15 @@ async def test_programs_read_it_if_they_trust_its_authority(tmp_path: Path) -> N
             with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
                 await asyncio.to_thread(fetched, url, ca_file)
         await until(lambda: running.page.report().rejected == {"failed TLS handshake": 2})
+
+
+async def test_a_reload_serves_a_renewed_certificate(tmp_path: Path) -> None:
+    tls = own_tls(tmp_path)
+    async with secured(tls) as running:
+        own_tls(tmp_path)  # of another authority, at the same paths
+        lines = [change.line() for change in reloaded(running, running.topology)]
+        assert lines == ["changed gateway: files of status"]
+        assert await asyncio.to_thread(fetched, running.page.url, tls.ca_file)
 
 
 async def test_who_speaks_no_tls_gets_nothing_and_disturbs_nobody(tmp_path: Path) -> None:

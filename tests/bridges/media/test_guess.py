@@ -56,6 +56,17 @@ def test_noise_is_nothing_and_never_raises() -> None:
     assert of_bytes([json.dumps(None).encode()]).protocol == ""
 
 
+@pytest.mark.parametrize(
+    "start", [b"$DATA", b"$GPGGA", b"!AIVDM", b"{", b'"', b"\x7e\x00", b"\xfe", b"\xc0", b"\xb5\x62"]
+)
+def test_the_work_is_linear_whatever_comes(start: bytes) -> None:
+    """A line with many commas that is no sentence once took a time that doubled with each of them."""
+    for more in (b",", b",1", start, start + b","):
+        assert of_bytes([start + more * (2000 // len(more)) + b"\r\n"] * 2).share <= 1
+    values = b"".join(b",%d" % number for number in range(60))
+    assert likeness(start + values + b"\r\n", "lines") == ""
+
+
 def test_all_that_is_to_be_set_is_said() -> None:
     text = b"  12.5 kg\r\n  12.6 kg\r\n" * 2
     seven = bytes(byte | byte.bit_count() % 2 << 7 for byte in text)

@@ -2,7 +2,7 @@
 
 import random
 import threading
-from asyncio import get_running_loop
+from asyncio import get_running_loop, open_connection, wait_for
 from typing import Any
 
 import pytest
@@ -65,6 +65,8 @@ def test_gaps_in_the_numbers_are_counted_and_nothing_is_kept_out() -> None:
         ("0200010002 00000123 00 00000124 02 aa", "unfinished", 1),
         ("0200010001 00000123 09" + "00" * 9, "malformed", 0),
         ("0200010001 00000123 00 ff", "unfinished", 1),
+        ("0200010003 00000123 00 00000124 01 aa", "unfinished", 2),
+        ("0200010001", "unfinished", 0),
         ("0200010001 00000800 00", "malformed", 0),
         ("0200010001 20000001 00", "error frame", 0),
     ],
@@ -100,6 +102,18 @@ def test_a_stream_of_another_kind_ends(wire: bytes, reason: str) -> None:
     assert made.receive([wire], 0) == []
     assert made.over
     assert made.wire.stats.rejected == {reason: 1}
+
+
+@pytest.mark.parametrize("wire", [b"GET / HTTP/1.1\r\n\r\n", GREETING + b"\0\0\0\1\x7f"])
+async def test_a_peer_of_another_kind_is_closed_though_nothing_is_said_to_it(wire: bytes) -> None:
+    port = free_port()
+    link: Any = Tcp(host="127.0.0.1", port=port, mode="listen").speaking(RECORD)
+    link.open(Hub(), get_running_loop())
+    reader, writer = await open_connection("127.0.0.1", port)
+    writer.write(wire)
+    assert await wait_for(reader.read(), 30) == GREETING
+    writer.close()
+    link.close()
 
 
 async def test_two_gateways_over_udp() -> None:

@@ -41,6 +41,19 @@ def test_any_delimiter_of_up_to_4_bytes(delimiter: str) -> None:
     assert made.send(message("out", b"h" + end + b"i"), 0).why == "line end inside"
 
 
+@pytest.mark.parametrize("delimiter", [None, ">", ";", "\r", "\r\n", "END!"])
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_data_never_end_the_line_of_a_template(delimiter: str | None, end: str) -> None:
+    """A prompt ends what an OBD dongle says, and CR what it is asked: data with a CR were two commands."""
+    made = translator(
+        Lines(delimiter=delimiter, send={"obd/ask": f"{{data}}{end}", "set": f"{{1}}={{data}}{end}"})
+    )
+    for line_end in (b"\r", b"\n", (delimiter or "\n").encode()):
+        for pattern in ("obd/ask", "set/5"):
+            assert made.send(message(pattern, b"010C" + line_end + b"ATZ"), 0).why == "line end inside"
+    assert list(made.send(message("obd/ask", b"010C"), 0).items) == [b"010C" + end.encode()]
+
+
 @pytest.mark.parametrize(
     ("encoding", "lines"),
     [("none", [b"a", b"\xc2\xb0", b"\xb0"]), ("utf-8", [b"a", b"\xc2\xb0"]), ("ascii", [b"a"])],

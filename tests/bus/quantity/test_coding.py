@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.quantity.coding import Coding
-from bus.quantity.forms import Value, read, write
+from bus.quantity.forms import Form, Value, read, write
 from bus.quantity.raw import Layout
 from bus.quantity.scale import Scale
 
@@ -27,6 +27,39 @@ def test_choices_stand_for_their_numbers_both_ways() -> None:
     assert MODE.encode("heat") == MODE.encode(1) == b"\0\1"
     switch = Coding(Layout("bool", 1), choices={0: "open", 1: "closed"})
     assert (switch.decode(b"\1"), switch.encode("closed"), switch.encode(1)) == ("closed", b"\1", b"\1")
+
+
+@pytest.mark.parametrize("kind", ["ascii", "bits"])
+@pytest.mark.parametrize(
+    "text", ["0000000000000012", "1" + "0" * 15, "1e5", "+5", "-0", "007.50", "nan", "inf", ""]
+)
+def test_text_goes_into_a_device_as_it_was_written(kind: str, text: str) -> None:
+    one = Coding(Layout("ascii" if kind == "ascii" else "bits", 16 if kind == "ascii" else 2))
+    if kind == "bits" and (set(text) - {"0", "1"} or len(text) != 16):
+        with pytest.raises(ValueError, match="16 characters"):
+            one.encode(one.read("text", text.encode()))
+    else:
+        assert one.decode(one.encode(one.read("text", text.encode()))) == text
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_choice_that_looks_like_a_number_is_written_as_it_is_read(form: Form) -> None:
+    speed = Coding(Layout("u16", 2), choices={0: "9600", 1: "19200", 2: "1", 3: "nan", 4: "1e3"})
+    for raw in range(5):
+        value = speed.decode(bytes((0, raw)))
+        assert value is not None
+        assert speed.encode(speed.read(form, write(form, value))) == bytes((0, raw))
+
+
+def test_a_number_is_one_of_the_choices_where_no_bounds_say_what_may_be_written() -> None:
+    with pytest.raises(ValueError, match="none of the choices"):
+        MODE.encode(5)
+    assert MODE.encode(5, 0, 9) == b"\0\5"
+
+
+def test_a_choice_as_a_number_is_its_number() -> None:
+    tenths = Coding(Layout("u16", 2), Scale.of(0.1), choices={99: "broken"})
+    assert (tenths.decode(b"\0\x63"), tenths.decode(b"\0\x63", as_number=True)) == ("broken", Decimal("9.9"))
 
 
 def test_one_bit_of_a_register() -> None:

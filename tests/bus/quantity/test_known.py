@@ -41,6 +41,20 @@ def test_a_value_is_told_as_text_and_number(form: Form, data: bytes, text: str, 
     assert told(Quantity(("a",), form), data) == (text, number)
 
 
+def test_text_that_looks_like_a_number_is_told_as_it_is() -> None:
+    assert told(Quantity(("a",), is_text=True), b"0012345") == ("0012345", None)
+    assert told(Quantity(("a",), choices={1: "9600"}), b"9600") == ("9600", None)
+
+
+@pytest.mark.parametrize("data", [rb'"\ud800 "', rb'{"v": "a\udfff"}', b"\xff", b'"\xff"'])
+def test_half_a_character_is_no_value_in_any_form(data: bytes) -> None:
+    """It once ended the status of a gateway, and the reading of a command."""
+    for form in ("text", "number", "json"):
+        text, number = told(Quantity(("a",), form), data)
+        assert text.encode() in (b"", data)
+        assert number is None
+
+
 def test_a_quantity_is_a_line() -> None:
     assert line(SPEED) == "car/Speed  rpm  0 to 8000.5"
     assert line(MODE) == "car/Mode  (0 Off, 1 On)  command"

@@ -7,7 +7,7 @@ import pytest
 
 from capture.formats.candump import parse
 from capture.formats.source import Told
-from capture.formats.table import BY_KEY
+from capture.formats.table import BY_KEY, format_of
 from capture.frames import Frames
 from tests.capture.formats.field import listed, read_back, some, written
 
@@ -59,6 +59,16 @@ def test_a_line_that_is_none_is_counted_and_its_neighbours_stay(line: str) -> No
     frames, told = of(f"(1.0) can0 123#11\n{line}\r\n\n(2.5) can1 456#22 T\n")
     assert [row[:2] for row in listed(frames)] == [(10**9, "can0"), (2_500_000_000, "can1")]
     assert list(told.lines()) == [f"1 lines that are none of candump -L, such as {line[:60]!r}"]
+
+
+def test_names_of_several_interfaces_are_in_a_column(tmp_path: Path) -> None:
+    """candump puts blanks in front of a shorter name: `fprintf(..., "%*s", max_devname_len, name)`."""
+    text = "(1.0)   can0 123#11\n(2.0) vcan10 456#22\n(3.0)      a 7FF#33 T\n"
+    (tmp_path / "x").write_text(text)
+    found, told, _ = read_back(tmp_path / "x", CANDUMP)
+    assert [row[1] for row in listed(found)] == ["can0", "vcan10", "a"]
+    assert told == []
+    assert format_of("x", text.splitlines()[0].encode()) is CANDUMP
 
 
 def test_python_can_and_we_read_each_others_logs(tmp_path: Path) -> None:

@@ -143,6 +143,28 @@ def test_a_log_that_has_grown_adds_only_what_is_new(tmp_path: Path) -> None:
         assert sum(map(len, found.frames)) == 300
 
 
+@of_each
+def test_a_file_of_each_format_may_grow_from_its_first_frame_on(form: Format, tmp_path: Path) -> None:
+    frames, key, place = some(40, form), READERS[form.key].key, tmp_path / "d"
+    added = [0]
+    for count in (1, 2, 30, 40, 40, 5):
+        put(tmp_path / "x", written(form, frames.chosen(np.arange(count))))
+        done = imported(tmp_path / "x", place, "car", key)
+        assert (done.written, done.held) == (max(0, count - max(added)), min(count, max(added)))
+        added.append(count)
+    with frames_in(place) as found:
+        assert sum(map(len, found.frames)) == 40
+
+
+def test_logs_that_begin_alike_are_two(tmp_path: Path) -> None:
+    same = "".join(f"(0000000000.000000) can0 {n:03X}#\n" for n in range(300))
+    for name, text in (("a", "7FE#"), ("b", "7FF#")):
+        path = put(tmp_path / f"{name}.log", f"{same}(0000000001.000000) can0 {text}\n".encode())
+        for expected in ((301, 0), (0, 301)):
+            done = imported(path, tmp_path / "d", "car")
+            assert (done.written, done.held) == expected
+
+
 def test_days_have_files_of_their_own(tmp_path: Path) -> None:
     frames = some(40, BY_KEY["candump"])
     frames = replace(frames, ts_ns=frames.ts_ns + np.arange(40) % 3 * 86_400 * 10**9)

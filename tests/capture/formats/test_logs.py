@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from capture.formats.table import BY_KEY
+import pytest
+
+from capture.formats.table import BY_KEY, format_of
 from tests.capture.formats.field import listed, read_back
 
 CANOE = """\
@@ -26,6 +28,7 @@ Begin Triggerblock Sat Sep 30 03:06:13.191 pm 2017
 End TriggerBlock
 """  # noqa: E501
 BEGIN_NS = 1_506_783_973_191_000_000
+TRACE = ";$FILEVERSION={}\r\n;$STARTTIME=25569.5\r\n;\r\n{}"
 
 
 def test_a_log_of_canoe(tmp_path: Path) -> None:
@@ -59,6 +62,46 @@ def test_times_from_frame_to_frame_and_numbers_in_decimal(tmp_path: Path) -> Non
     assert len(told) == 1
 
 
+def test_a_line_that_is_passed_by_takes_its_time_with_it(tmp_path: Path) -> None:
+    lines = [
+        "base hex timestamps relative",
+        "1.5 1 100 Rx d 1 11",
+        "0.25 1 Statistic: D 1 R 0 XD 0 XR 0 E 0 O 0 B 0.00%",
+        "0.25 1 FFF Rx d 1 11",
+        "0.5 1 200 Rx d 1 22",
+    ]
+    (tmp_path / "x.asc").write_text("\n".join(lines) + "\n")
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert [row[0] for row in listed(found)] == [1_500_000_000, 2_500_000_000]
+    assert told[0].startswith("2 lines")
+
+
+TEXTS = {
+    "candump": "(1.000000) can0 123#11\n",
+    "asc": "base hex timestamps absolute\n1.0 1 123 Rx d 1 11\n",
+    "trc": TRACE.format("1.1", " 1)  1000.0  Rx 0123 1 11\n"),
+}
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_a_mark_of_the_encoding_and_letters_of_names_cost_no_line(key: str, tmp_path: Path) -> None:
+    form, text = BY_KEY[key], TEXTS[key]
+    path = tmp_path / "x"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    found, told, _ = read_back(path, form)
+    assert [row[3:] for row in listed(found)] == [(0x123, 1, 0, False, b"\x11")]
+    assert told == []
+    assert format_of("x", path.read_bytes()) is form
+
+
+def test_a_letter_in_a_name_ends_no_line(tmp_path: Path) -> None:
+    """The second byte of `Å` in UTF-8 is NEL in Latin-1, where text ends a line."""
+    line = "1.0 CANFD 1 Rx 123 Motor\u00c5 1 0 1 1 11 0 0 1000\n"
+    (tmp_path / "x.asc").write_text(f"base hex timestamps absolute\n{line}", encoding="utf-8")
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert (len(listed(found)), told) == (1, [])
+
+
 TRACES = {
     "1.0": " 1)  1000  0123 2 11 22\n 2) 1841 00001234 3 RTR\n",
     "1.1": " 1)  1000.0  Rx 0123 2 11 22\n 2) 1841.0 Rx 00001234 3 RTR\n 3) 1900 Warng 0 1 08\n",
@@ -72,7 +115,7 @@ TRACES = {
 def test_traces_of_all_versions(tmp_path: Path) -> None:
     for version, text in TRACES.items():
         path = tmp_path / f"{version}.trc"
-        path.write_bytes(f";$FILEVERSION={version}\r\n;$STARTTIME=25569.5\r\n;\r\n{text}".encode())
+        path.write_bytes(TRACE.format(version, text).encode())
         found, told, _ = read_back(path, BY_KEY["trc"])
         assert listed(found) == [
             (43_201 * 10**9, "can0", False, 0x123, 2, 0, False, b"\x11\x22"),

@@ -216,11 +216,15 @@ def test_spark_finds_every_fault_and_no_other(spark: "SparkSession", tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", [*ENVELOPES, HEARTBEAT])
-def test_many_rows_exactly(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: str
-) -> None:
-    monkeypatch.setattr(maker, "CHUNK", 8_000)  # in the last files the standby has only the end of its run
+def test_many_rows_exactly(spark: "SparkSession", tmp_path: Path, sort: str) -> None:
     exactly(spark, tmp_path, hard(MOST_ROWS if sort == MIXED else ROWS, sort))
+
+
+def test_a_standby_that_is_quiet_at_the_end(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maker, "CHUNK", 1_000)  # in the last files it has only the end of its run
+    exactly(spark, tmp_path, FAULTY)
 
 
 @pytest.mark.engines(SPARK)

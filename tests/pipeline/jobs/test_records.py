@@ -9,8 +9,11 @@ import pytest
 
 from appliance.commandline import cli
 from appliance.commandline.table import COMMANDS
+from capture.files import CaptureError
 from pipeline import jobs
 from pipeline.engine.choice import SAIL
+from pipeline.jobs.record import Job
+from pipeline.jobs.runner import run
 from tests.helpers import ROOT
 
 RECORDS = list(jobs.every())
@@ -103,3 +106,15 @@ def test_help_needs_no_spark() -> None:
     code = "import sys; from pipeline import jobs; list(jobs.every()); print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("job", "option"),
+    [pytest.param(job, option, id=job.name) for job in RECORDS for option in job.writes],
+)
+def test_no_job_writes_over_the_file_that_it_is_asked_about(job: Job, option: str, tmp_path: Path) -> None:
+    log = tmp_path / "drive.log"
+    log.write_text("(1700000000.000000) can0 123#11\n")
+    with pytest.raises(CaptureError, match="is the file that is read"):
+        run(job, job.parsed(str(log), f"--{option}", str(log)))
+    assert log.read_text().startswith("(17")

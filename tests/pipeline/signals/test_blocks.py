@@ -1,6 +1,7 @@
 """A batch of rows becomes the series of its signals, of CAN frames and of other data."""
 
 import struct
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,13 @@ DATA: dict[str, tuple[bytes, dict[str, list[Any]]]] = {
     "all signals of a CAN message": (
         b'{"v":{"Rpm":5,"Gear":"Drive"},"t":1}', {"plant/temp/Rpm": [5.0], "plant/temp/Gear": ["Drive"]},
     ),
+    "a day": (b'{"d":"2026-11-28","e":{"at":"2026-11-28T10:00:00Z"}}',
+              {"plant/temp/d": ["2026-11-28"], "plant/temp/e.at": ["2026-11-28T10:00:00Z"]}),
+    "a number of 400 digits": (b'{"a":' + b"1" * 400 + b"}", {"plant/temp/a": [inf]}),
+    "JSON that is no text": (b'{"a":"\xff"}', {}),
+    "half a character": (b'{"a":"\\ud800","\\udc00":1}', {"plant/temp/a": ["?"], "plant/temp/?": [1.0]}),
+    "JSON that is nested deeply": (b'{"a":' * 20_000 + b"1" + b"}" * 20_000, {}),
+    "two signs": (b"++5", {"plant/temp": ["++5"]}),
     "no JSON": (b'{"a":', {}),
     "no text": (b"\xff\xfe\x00", {}),
     "nothing": (b"", {"plant/temp": [""]}),
@@ -120,6 +128,24 @@ def test_data_without_a_form_are_what_they_seem(sort: str) -> None:
         name: pytest.approx(values) if isinstance(values[0], float) else values
         for name, values in wanted.items()
     }
+
+
+@pytest.mark.parametrize("sort", DATA)
+def test_no_message_takes_the_values_of_others_away(sort: str) -> None:
+    others = [Seen(2, "plant/temp", b'{"z":1,"d":5,"a":"text","v":null}'), Seen(3, "plant/state", b'{"z":2}')]
+    found = shown(blocks_of([Seen(1, "plant/temp", DATA[sort][0]), *others], Wanted()))
+    assert found["plant/state/z"] == [2.0]
+    if DATA[sort][0].startswith(b"{"):
+        assert found["plant/temp/z"] == [1.0]
+
+
+def test_each_value_has_the_unit_that_its_message_names() -> None:
+    said = [b'{"v":20,"unit":"degC"}', b'{"v":68,"unit":"degF"}', b'{"v":21,"unit":"degC"}', b'{"v":5}']
+    blocks = blocks_of([Seen(n, "plant/temp", one) for n, one in enumerate(said)], Wanted())
+    found = {one.unit: one.numbers.to_pylist() for one in blocks if one.numbers is not None}
+    assert found == {"degC": [20.0, 21.0], "degF": [68.0], "": [5.0]}
+    alone = blocks_of([Seen(0, "plant/temp", said[0]), Seen(1, "plant/temp", said[3])], Wanted())
+    assert [one.unit for one in alone] == ["degC"]
 
 
 def test_data_of_one_pattern_that_are_not_alike_keep_what_each_says() -> None:

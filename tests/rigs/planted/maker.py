@@ -14,7 +14,8 @@ from tests.rigs.planted.plan import FILTERED, FILTERING, KINDS, Bools, Ints, Pla
 from tests.rigs.planted.schedule import Schedule
 
 CHUNK: Final = 200_000
-"""Frames that are held at once, and written to a file of each gateway."""
+"""Frames that are held at once, and written to a file of each gateway. With `late` ones among more, the rows
+of two files are not in the order of their times."""
 
 
 class Maker:

@@ -1,8 +1,10 @@
 """A webhook gets JSON by POST, with a token, and its answers decide."""
 
 import json
+import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -55,6 +57,24 @@ def test_it_gets_all_values_after_faults_too(tmp_path: Path) -> None:
     assert {one[1]["Idempotency-Key"] for one in got} == {"plant/warm/fridge/1/3/raised"}
     assert body == NOTICE.record()
     assert outlet.stats.sent == 1
+
+
+def test_an_answer_that_comes_a_letter_at_a_time_is_waited_for_no_longer_than_another() -> None:
+    listener = socket.create_server(("127.0.0.1", free_port()))
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            for _ in range(30):
+                connection.sendall(b"H")
+                time.sleep(0.1)
+
+    thread = Thread(target=drip)
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with listener, pytest.raises(TimeoutError, match=r"no whole answer within 0\.3 s"):
+        delivery(WebhookSpec(webhook=url, timeout_s=0.3))(NOTICE)
+    thread.join()
 
 
 @pytest.mark.parametrize("status", [301, 404, 500])

@@ -9,7 +9,7 @@ import pytest
 from bridges.items import OWN
 from bridges.protocols.dbc.fills import FILLS
 from bridges.protocols.translator import Translator
-from tests.bridges.protocols.dbc.dbc_support import made
+from tests.bridges.protocols.dbc.dbc_support import CAR, made
 from tests.bridges.protocols.spoken_support import message
 
 READY: dict[str, Any] = {
@@ -39,6 +39,13 @@ def test_initial_values_and_fills_are_known(tmp_path: Path) -> None:
     assert sent(translator, "car/Command/Mode", "1") == [(0x400, "00100000", 0)]
     assert sent(translator, "car/Command/Mode", "1") == [(0x400, "00500000", 0)]
     assert sent(translator, "car/Command/AliveCounter", "1") == "filled"
+
+
+def test_a_text_that_looks_like_a_number_is_the_text(tmp_path: Path) -> None:
+    text = CAR.replace('VAL_ 1024 Mode 0 "Off" 1 "On"', 'VAL_ 1024 Mode 0 "Off" 1 "2" 2 "nan" 3 "0"')
+    translator = made(tmp_path, text, send=("Command",), **READY)
+    data = [sent(translator, "car/Command/Mode", value)[0][1] for value in ("2", "nan", "0", "1")]
+    assert [int(one[2], 16) & 3 for one in data] == [1, 2, 3, 1]
 
 
 def test_a_message_is_written_as_json_at_once(tmp_path: Path) -> None:

@@ -183,3 +183,22 @@ def test_commands_have_the_form_of_values(form: str, data: bytes | None) -> None
     line.send(message("a/set", data or struct.pack(">d", float(Decimal("21.4")))))
     line.run(2)
     assert device.holding[5] == 214
+
+
+def test_half_a_character_is_refused_as_other_text_that_is_no_value() -> None:
+    line = bench(Device(), form="json")
+    assert line.send(message("a/set", rb'{"v":"\ud800"}')) == "no command"
+    assert line.run(2).of("a/result") == [b"refused: no UTF-8"]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "number"])
+def test_a_choice_is_read_and_written_in_each_form(form: Any) -> None:
+    """A number that has a text was once no number, and the reading ended with an error."""
+    row = Register(register=5, pattern=("a",), choices={"5": "19200", "6": "9600"}, write=True)
+    device = Device(tcp=True)
+    line = Bench(Modbus(registers=(row,), form=form), device, names=NAMES).run(0.6)
+    (seen,) = line.of("a")
+    device.holding[5] = 6
+    assert line.send(message("a/set", seen)) == ""
+    line.run(0.9)
+    assert (device.holding[5], line.of("a/result")) == (5, [b"done"])

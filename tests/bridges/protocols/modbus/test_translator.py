@@ -447,3 +447,25 @@ def test_settings_of_a_device_hold_for_it_alone() -> None:
 
 def test_crc_is_that_of_the_guide() -> None:
     assert crc16(bytes.fromhex("0207")) == bytes.fromhex("4112")
+
+
+def test_trouble_with_a_shared_request_ends_when_it_is_parted() -> None:
+    """The words of a request that is asked no more once stayed for ever."""
+
+    class Busy(Device):
+        def say(self, asked: bytes, answer: bytes) -> Said:
+            code = {1: 6, 2: 2}.get(len(self.asked))
+            return super().say(asked, answer if code is None else bytes([asked[0] | 0x80, code]))
+
+    line = bench(table(row(3, "a"), row(4, "b")), Busy())
+    assert line.run(1.5).master.condition == "device 1, holding 3-4: exception 6 (device busy)"
+    assert line.run(20).of("b")
+    assert line.master.condition == ""
+
+
+def test_a_standby_tells_no_trouble_of_devices_that_it_does_not_ask() -> None:
+    line = bench(table(), Device(address=2)).run(5)
+    assert line.master.condition == "device 1 does not answer"
+    line.may_act = lambda now_s: now_s > 60
+    assert line.run(50).master.condition == ""
+    assert line.run(90).master.condition == "device 1 does not answer"

@@ -79,15 +79,20 @@ def crossings(ahead_ms: int, at_ends: bool = False, **fields: Any) -> list[dict[
     ]  # fmt: skip
 
 
+OTHERS: Final = list(at(*range(0, LONG_NS // MS, 1000), gateway="gw-b"))
+"""Frames of the second gateway that are in no sample."""
+
+
 @pytest.mark.parametrize(
     ("rows", "is_even"),
     [
         (crossings(100), True),
         (crossings(2000), False),
-        (crossings(100, at_ends=True), False),  # nobody knows of the time between
+        (crossings(100, at_ends=True), True),  # it stood by meanwhile
+        ([*crossings(100, at_ends=True), *OTHERS], False),  # nobody knows of the time between
         (crossings(100, n=2), False),  # equal frames: which of them it was, nobody knows
     ],
-    ids=["even", "drifts", "hardly compared", "equal"],
+    ids=["even", "drifts", "stood by", "hardly compared", "equal"],
 )
 def test_frames_of_the_sample_show_that_no_clock_drifted(rows: list[dict[str, Any]], is_even: bool) -> None:
     assert pieces(*rows).are_even(RUNS) is is_even

@@ -1,0 +1,57 @@
+"""Files that are written: packed if their names say so. `.gz` needs nothing, `.zst` pyarrow."""
+
+import gzip
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+from bus.extras import lacking
+from capture.files import CaptureError
+
+
+@contextmanager
+def written(target: str, seeks: bool = False) -> Iterator[BinaryIO]:
+    """Open a file for writing (`-`: the standard output), which is packed if its name says so; one that
+    `seeks` is made aside first, where it must be. Raises `OSError`, and `CaptureError` without pyarrow."""
+    suffix = target.lower()[-4:]
+    packed = suffix.endswith(".gz") or suffix == ".zst"
+    with ExitStack() as stack:
+        plain = sys.stdout.buffer if target == "-" else stack.enter_context(Path(target).open("wb"))
+        file: BinaryIO = plain
+        if suffix.endswith(".gz"):
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, plain, 0))  # type: ignore[assignment]
+        elif packed:
+            file = stack.enter_context(_zstd(plain, target))
+        if not seeks or (target != "-" and not packed):
+            yield file
+        else:
+            aside = stack.enter_context(TemporaryFile())
+            yield aside
+            aside.seek(0)
+            shutil.copyfileobj(aside, file)
+        if target == "-":
+            file.flush()
+
+
+def _zstd(plain: BinaryIO, target: str) -> BinaryIO:
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError as error:
+        raise CaptureError(lacking(target, error.name or "pyarrow", "capture")) from None
+    file: BinaryIO = pa.CompressedOutputStream(plain, "zstd")
+    return file
+
+
+def check_apart(source: str | os.PathLike[str], target: str) -> None:
+    """Raise `CaptureError` if a file would be written over what it is made of."""
+    try:
+        is_same = os.path.samefile(source, target)
+    except OSError:  # one of them is not there, or is the standard input or output
+        return
+    if is_same:
+        raise CaptureError(f"{target}: is the file that is read: give another name for what is written")
