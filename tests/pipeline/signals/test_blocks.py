@@ -142,10 +142,10 @@ def test_no_message_takes_the_values_of_others_away(sort: str) -> None:
 
 
 def test_what_a_table_has_as_text_is_no_number() -> None:
-    known = Quantities([Quantity(("plant", "serial"), is_text=True), Quantity(("plant", "temp"))])
-    rows = [Seen(n, name, b"0012345") for n, name in enumerate(("plant/serial", "plant/temp"))]
+    known = Quantities([Quantity(("plant", "state"), is_text=True), Quantity(("plant", "temp"))])
+    rows = [Seen(n, name, b"0012345") for n, name in enumerate(("plant/state", "plant/temp"))]
     found = shown(blocks_of(rows, Wanted(quantities=known)))
-    assert found == {"plant/serial": ["0012345"], "plant/temp": [12345.0]}
+    assert found == {"plant/state": ["0012345"], "plant/temp": [12345.0]}
 
 
 def test_each_value_has_the_unit_that_its_message_names() -> None:
