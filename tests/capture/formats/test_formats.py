@@ -130,6 +130,20 @@ def test_what_a_format_cannot_hold_is_told(form: Format) -> None:
     assert len(kept) == len(frames) - int(left.sum())
 
 
+@of_each
+@pytest.mark.parametrize("ts_ns", [(1 << 32) * 10**9, (1 << 63) - 1])
+def test_late_times_come_back_and_one_beyond_what_a_format_has_is_told(
+    form: Format, ts_ns: int, tmp_path: Path
+) -> None:
+    frames, told = replace(some(1, form), ts_ns=np.array([ts_ns // form.step_ns * form.step_ns])), Told()
+    kept = Losses(form, told).fitted(frames, form.step_ns)
+    assert [*told.lines()] == ["1 frames after 2106-02-07, which pcap does not have"] * (form.key == "pcap")
+    if len(kept):
+        path = put(tmp_path / "file", written(form, kept))
+        assert listed(read_back(path, form)[0]) == listed(frames)
+        assert imported(path, tmp_path / "d", "car", READERS[form.key].key).written == 1
+
+
 def test_a_log_that_has_grown_adds_only_what_is_new(tmp_path: Path) -> None:
     form = BY_KEY["candump"]
     data = written(form, some(300, form))
