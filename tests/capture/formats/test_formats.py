@@ -15,6 +15,7 @@ from capture.formats.imports import imported
 from capture.formats.source import Told
 from capture.formats.table import BY_KEY, FORMATS, by_name, format_of
 from capture.frames import Frames
+from capture.reader import read
 from tests.capture.formats.field import FIELD, READERS, listed, read_back, some, written
 
 of_each = pytest.mark.parametrize("form", FIELD, ids=lambda form: form.key)
@@ -168,6 +169,12 @@ def test_a_file_of_each_format_may_grow_from_its_first_frame_on(form: Format, tm
         added.append(count)
     with frames_in(place) as found:
         assert sum(map(len, found.frames)) == 40
+
+
+def test_a_file_whose_name_is_not_utf_8_is_imported(tmp_path: Path) -> None:
+    path = put(tmp_path / "b\udcff.log", b"(1.0) can0 123#11\n")
+    assert imported(path, tmp_path / "d", "car").written == 1
+    assert [row.hub for row in read(tmp_path / "d")] == [r"file b\xff.log"]
 
 
 def test_logs_that_begin_alike_are_two(tmp_path: Path) -> None:
