@@ -8,7 +8,7 @@ from topologies.model.alarms import AlarmSpec
 
 def rules(system: str, alarms: Mapping[str, AlarmSpec]) -> str:
     """Return a file of rules, in YAML: one alert for each alarm, once for all gateways that know of it."""
-    head = ["groups:", f"  - name: {json.dumps(f'alarms of {system}')}", "    rules:"]
+    head = ["groups:", f"  - name: {json.dumps(f'alarms of {system}', ensure_ascii=False)}", "    rules:"]
     return "\n".join([*head, *_all(system, alarms)])
 
 
@@ -20,5 +20,10 @@ def _all(system: str, alarms: Mapping[str, AlarmSpec]) -> Iterator[str]:
         yield f"        expr: {json.dumps(f'max by (topology, alarm, of) ({raised}) > 0')}"
         yield f"        labels: {{severity: {spec.severity}}}"
         yield "        annotations:"
-        words = "{{ $labels.of }}: " + (spec.text or "alarm {{ $labels.alarm }}")
-        yield f"          summary: {json.dumps(words)}"
+        words = "{{ $labels.of }}: " + (_literal(spec.text) if spec.text else "alarm {{ $labels.alarm }}")
+        yield f"          summary: {json.dumps(words, ensure_ascii=False)}"
+
+
+def _literal(text: str) -> str:
+    """Return the template of Prometheus that gives a text as it is."""
+    return text.replace("{{", '{{ "{{" }}')

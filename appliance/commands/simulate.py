@@ -58,6 +58,11 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.traffic:
         options.fail("nothing is sent: give at least one --traffic PLACE=PATTERN@RATE")
+    if len({one.pattern for one in options.traffic}) < len(options.traffic):
+        options.fail("two --traffic of one pattern cannot be told apart: give each its own")
+    late = [deed for deed in options.at if deed.at_s >= options.seconds]
+    if late:
+        options.fail(f"--at {late[0].verb} {late[0].target}@{late[0].at_s:g}: the run ends before: --seconds")
     try:
         plant = SimulatedPlant(options.file, options.seed)
         try:

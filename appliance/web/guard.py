@@ -83,7 +83,10 @@ class Guard:
 
 
 def _bearer(request: Request) -> str:
-    return request.headers.get("authorization", "").removeprefix("Bearer ")
+    """Return the token of a request; "" without one. The scheme is in any case of letters (RFC 7235, 2.1)."""
+    shown = request.headers.get("authorization", "")
+    scheme, _, token = shown.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else shown
 
 
 def _cookie(header: str) -> str:

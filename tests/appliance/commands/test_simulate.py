@@ -34,6 +34,8 @@ def test_the_status_is_1_if_nothing_crosses(file: str) -> None:
 @pytest.mark.parametrize("words", [
     [], ["--traffic", "x"], ["--traffic", "can0=motor@0"], ["--traffic", "can0=motor@nan"],
     ["--traffic", "can0=motor@1", "--at", "burn gw-a@1"], ["--traffic", "can0=motor@1", "--at", "fail gw-a"],
+    ["--traffic", "can0=motor@1", "--traffic", "hall=motor@2"],
+    ["--traffic", "can0=motor@1", "--at", "fail gw-a@99"],
 ])  # fmt: skip
 def test_words_without_sense_are_refused(file: str, words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:

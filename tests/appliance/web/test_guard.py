@@ -80,6 +80,7 @@ def test_a_page_of_another_host_may_link_to_it_and_read_nothing(headers: dict[st
     [
         ({}, 401),
         ({"authorization": f"Bearer {TOKEN}"}, 0),
+        ({"authorization": f"bearer {TOKEN}"}, 0),
         ({"authorization": TOKEN}, 0),
         ({"authorization": "Bearer another-token-12345"}, 401),
         ({"cookie": f"buscoupler_token={TOKEN}"}, 0),
