@@ -23,7 +23,8 @@ for _number, _digit in enumerate(b"abcdef", 10):
 _DECIMAL: Final = np.where(_HEX < 10, _HEX, 255)
 _IS_SIZE: Final = np.isin(np.arange(256), FD_SIZES)
 _SECONDS_DIGITS, _FRACTION_DIGITS = 10, 9
-_SECONDS_MAX = 9_223_372_035
+_TIME_MAX_NS: Final = (1 << 63) - 1
+_SECONDS_MAX: Final = _TIME_MAX_NS // 10**9
 _NAME_CHARS: Final = 15  # IFNAMSIZ, without its zero
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _BAD: Final = "lines that are none of candump -L"
@@ -86,8 +87,9 @@ def parse(block: bytes, told: Told, style: dict[str, Any]) -> Frames:
     close = lines.first(b")", dot)
     seconds, good = lines.number(lines.starts + 1, dot, _SECONDS_DIGITS, _DECIMAL, 10)
     fraction, is_fraction = lines.number(dot + 1, close, _FRACTION_DIGITS, _DECIMAL, 10)
-    good &= is_fraction & (lines.at(lines.starts) == ord("(")) & (seconds <= _SECONDS_MAX)
+    good &= is_fraction & (lines.at(lines.starts) == ord("("))
     fraction *= 10 ** np.clip(_FRACTION_DIGITS - (close - dot - 1), 0, _FRACTION_DIGITS)
+    good &= (seconds < _SECONDS_MAX) | (seconds == _SECONDS_MAX) & (fraction <= _TIME_MAX_NS % 10**9)
     name = lines.past_blanks(close + 2)
     space = lines.first(b" ", name)
     good &= (lines.at(close + 1) == ord(" ")) & (space > name) & (space < lines.ends)
