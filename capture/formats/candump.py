@@ -26,6 +26,9 @@ _SECONDS_DIGITS, _FRACTION_DIGITS = 10, 9
 _TIME_MAX_NS: Final = (1 << 63) - 1
 _SECONDS_MAX: Final = _TIME_MAX_NS // 10**9
 _NAME_CHARS: Final = 15  # IFNAMSIZ, without its zero
+_DIRECTED: Final = re.compile(rb"#\S* [TR]$")
+_CODED: Final = re.compile(rb"#(#[0-9A-Fa-f]{129}|([0-9A-Fa-f]{16}|R8)_[9A-Fa-f])$")
+_FULL: Final = re.compile(rb"#(#[0-9A-Fa-f]{129}|[0-9A-Fa-f]{16}|([0-9A-Fa-f]{16}|R8)_[9A-Fa-f])$")
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _BAD: Final = "lines that are none of candump -L"
 
@@ -33,10 +36,34 @@ _BAD: Final = "lines that are none of candump -L"
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
     """Read frames. `style` learns the step of times, and whether the log tells directions."""
     style.update(step_ns=1000, direction=False)
-    for block in line_blocks(source):
+    end = _End(style)
+    for block in line_blocks(source, end.is_whole):
         frames = parse(block, source.told, style)
         if len(frames):
+            end.learn(frames)
             yield frames
+
+
+class _End:
+    """The rule for a last line without an end: it is whole if its frame has all the data that one may have.
+
+    Then only a direction or a length code could follow, and a log that had none so far is taken to have none.
+    """
+
+    def __init__(self, style: dict[str, Any]) -> None:
+        self._style, self._knows, self._codes = style, False, False
+
+    def learn(self, frames: Frames) -> None:
+        """Take frames of the log."""
+        self._knows = True
+        self._codes |= bool((frames.marks.astype(np.bool_) & ~frames.is_fd).any())
+
+    def is_whole(self, line: bytes) -> bool:
+        """Return whether nothing of the last line is missing."""
+        if _DIRECTED.search(line):
+            return True
+        full = _CODED if self._codes else _FULL
+        return self._knows and not self._style["direction"] and bool(full.search(line))
 
 
 class _Lines:

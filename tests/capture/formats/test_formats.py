@@ -52,7 +52,8 @@ def test_a_file_that_is_imported_and_exported_is_the_same_byte_for_byte(form: Fo
 def test_a_file_cut_at_any_byte_loses_at_most_its_end_and_invents_nothing(
     form: Format, tmp_path: Path
 ) -> None:
-    whole = written(form, some(8, form))
+    held = replace(form, codes=form.codes and form.key != "candump")  # its first code may be what is cut off
+    whole = written(form, some(8, held))
     frames = listed(read_back(put(tmp_path / "file", whole), form)[0])
     before = 0
     for cut in (*range(0, len(whole), 1 + len(whole) // 1000), len(whole)):
