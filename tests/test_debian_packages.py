@@ -15,6 +15,7 @@ PACKAGES = {
     "mosquitto_sub": "mosquitto-clients",
     "nanocat": "nanomsg-utils",
     "nngcat": "nng-utils",
+    "promtool": "prometheus",
     "systemd-analyze": "systemd",
 }
 """The Debian package of a program that has another name."""

@@ -105,14 +105,14 @@ def packed(kept: dict[str, list[dict[str, Any]]]) -> bytes:
 
 
 def unpacked(data: bytes) -> dict[str, list[dict[str, Any]]]:
-    """Return the states of alarms by name; none from what is no such file."""
+    """Return the states of alarms by name; none from b"". Raises ValueError for what is no such file."""
     try:
-        found = json.loads(data.decode()) if data else {}
+        found = json.loads(data.decode()) if data else {"alarms": {}}
     except (ValueError, RecursionError):
-        return {}
+        found = None
     alarms = found.get("alarms") if isinstance(found, dict) else None
     if not isinstance(alarms, dict):
-        return {}
+        raise ValueError("what was kept of alarms is damaged: which were raised before is not known")
     return {
         name: [one for one in rows if isinstance(one, dict)]
         for name, rows in alarms.items()

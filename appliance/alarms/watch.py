@@ -16,7 +16,7 @@ from appliance.alarms.announcement import (
     heard,
     presence,
 )
-from appliance.alarms.book import Book, Deed
+from appliance.alarms.book import SUBJECTS, Book, Deed
 from appliance.alarms.ears import Ears
 from appliance.alarms.keeping import Keeper, packed, unpacked
 from appliance.alarms.links import Accounts, LinkValues, meant
@@ -85,7 +85,10 @@ class AlarmWatch:
 
     def load(self) -> None:
         """Read the states from before a restart. This may block: it is no work for an event loop."""
-        self._loaded = unpacked(self._keeper.load())
+        try:
+            self._loaded = unpacked(self._keeper.load())
+        except ValueError as error:
+            log.warning("%s", error)
 
     def follow(
         self,
@@ -302,6 +305,9 @@ class AlarmWatch:
         """Yield the alarms that are raised, and a fault in keeping them."""
         for name, book in self._books.items():
             spec = book.alarm.spec
+            if book.left_out:
+                text = f"more than {SUBJECTS} patterns match it: it watches so many, and not the others"
+                yield Concern("degraded", f"alarm {name}", text)
             for state in book.states():
                 if state.is_on:
                     by = f" (acknowledged by {state.by})" if state.stage == "acknowledged" else ""

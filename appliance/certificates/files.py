@@ -1,6 +1,8 @@
 """The files of a certificate and its key: read, written whole, and never replaced without a word."""
 
 import os
+import re
+import stat
 from pathlib import Path
 
 from cryptography import x509
@@ -9,6 +11,10 @@ from cryptography.hazmat.primitives import serialization
 from appliance.certificates.making import Made
 from bus.errors import BusError, words_of
 from bus.machine.files import PEM_BYTES, read_bytes, replace_bytes, write_new
+
+_FIRST = re.compile(
+    rb"-----BEGIN (X509 )?CERTIFICATE-----.*?-----END (X509 )?CERTIFICATE-----\r?\n?", re.DOTALL
+)
 
 
 def key_path(file: str) -> str:
@@ -34,12 +40,15 @@ def write(made: Made, file: str, key_file: str) -> None:
 
 
 def replace(made: Made, file: str) -> None:
-    """Write a renewed certificate in place of the old one, which is kept as FILE.old. Raises `BusError`."""
+    """Write a renewed certificate in place of the first in a file, whose other parts stay.
+
+    The old file is kept as FILE.old. Raises `BusError`.
+    """
     try:
-        old = Path(f"{file}.old")
+        old, data = Path(f"{file}.old"), read_bytes(file, PEM_BYTES)
         old.unlink(missing_ok=True)
-        write_new(old, read_bytes(file, PEM_BYTES), 0o644)
-        replace_bytes(file, made.pem())
+        write_new(old, data, stat.S_IMODE(os.stat(file).st_mode))
+        replace_bytes(file, _FIRST.sub(lambda _: made.pem(), data, count=1))
     except OSError as error:
         raise BusError(f"{file}: cannot write the certificate: {words_of(error)}") from error
 

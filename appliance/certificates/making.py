@@ -1,18 +1,24 @@
 """Making certificates: an authority, a gateway's, and one with other dates. Imports `cryptography`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from ipaddress import ip_address
 from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from appliance.certificates.hosts import general
+from appliance.certificates.telling import is_authority
 from bus.errors import BusError
 
+_HASHED = (
+    ec.EllipticCurvePrivateKey,
+    rsa.RSAPrivateKey,
+    dsa.DSAPrivateKey,
+)  # others, as Ed25519, hash themselves
 _EARLIER = timedelta(hours=1)  # for clocks that are a little behind
 
 
@@ -41,7 +47,7 @@ def authority(name: str, now: datetime, days: int) -> Made:
     builder = _begun(_named(name), key.public_key(), now, now + timedelta(days=days))
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     builder = builder.add_extension(x509.BasicConstraints(True, 0), True).add_extension(usage, True)
-    return Made(builder.issuer_name(_named(name)).sign(key, hashes.SHA256()), key)
+    return Made(_sign(builder.issuer_name(_named(name)), key), key)
 
 
 def gateway(name: str, hosts: Sequence[str], by: Made, now: datetime, days: int) -> Made:
@@ -50,7 +56,7 @@ def gateway(name: str, hosts: Sequence[str], by: Made, now: datetime, days: int)
     builder = _begun(_named(name), key.public_key(), now, _end(by, now, days))
     usage = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
     both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-    found = x509.SubjectAlternativeName(_general(hosts))
+    found = x509.SubjectAlternativeName([general(host) for host in hosts])
     builder = builder.add_extension(x509.BasicConstraints(False, None), True).add_extension(usage, True)
     builder = builder.add_extension(both, False).add_extension(found, False)
     return Made(_signed(builder, by), key)
@@ -66,7 +72,7 @@ def renewed(old: Made, by: Made, now: datetime, days: int) -> Made:
         was.verify_directly_issued_by(by.certificate)
     except Exception as error:
         raise BusError(f"another authority signed it: {was.issuer.rfc4514_string()}") from error
-    itself = was.subject == was.issuer
+    itself = was.subject == was.issuer and was.public_key() == by.certificate.public_key()
     end = now + timedelta(days=days) if itself else _end(by, now, days)
     builder = _begun(was.subject, was.public_key(), now, end)
     made_anew = (x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier)
@@ -74,7 +80,7 @@ def renewed(old: Made, by: Made, now: datetime, days: int) -> Made:
         if not isinstance(one.value, made_anew):
             builder = builder.add_extension(one.value, one.critical)
     if itself:
-        return Made(builder.issuer_name(was.subject).sign(old.key, hashes.SHA256()), old.key)
+        return Made(_sign(builder.issuer_name(was.subject), old.key), old.key)
     return Made(_signed(builder, by), old.key)
 
 
@@ -99,13 +105,20 @@ def _end(by: Made, now: datetime, days: int) -> datetime:
 
 def _signed(builder: x509.CertificateBuilder, by: Made) -> x509.Certificate:
     """Sign by an authority. Raises `BusError` if it is none."""
-    constraints = by.certificate.extensions.get_extension_for_class(x509.BasicConstraints)
-    if not constraints.value.ca:
+    if not is_authority(by.certificate):
         raise BusError("its certificate is no authority's: make one with `buscoupler cert new`")
     public = by.certificate.public_key()
     named = x509.AuthorityKeyIdentifier.from_issuer_public_key(public)  # type: ignore[arg-type]
     made = builder.add_extension(named, False).issuer_name(by.certificate.subject)
-    return made.sign(by.key, hashes.SHA256())
+    return _sign(made, by.key)
+
+
+def _sign(builder: x509.CertificateBuilder, key: CertificateIssuerPrivateKeyTypes) -> x509.Certificate:
+    """Sign as the kind of a key wants it. Raises `BusError` for a key that cannot sign."""
+    try:
+        return builder.sign(key, hashes.SHA256() if isinstance(key, _HASHED) else None)
+    except (TypeError, ValueError) as error:
+        raise BusError(f"the key of the authority cannot sign: {error}") from error
 
 
 def _named(name: str) -> x509.Name:
@@ -113,18 +126,3 @@ def _named(name: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     except ValueError as error:
         raise BusError(f"{name!r}: the name of a certificate has 1 to 64 characters") from error
-
-
-def _general(hosts: Iterable[str]) -> list[x509.GeneralName]:
-    return [_host(host) for host in hosts]
-
-
-def _host(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ip_address(host))
-    except ValueError:
-        pass
-    try:
-        return x509.DNSName(host)
-    except ValueError as error:
-        raise BusError(f"{host!r} is no IP address and no name of a host in ASCII") from error

@@ -15,7 +15,7 @@ def record(found: x509.Certificate, now: datetime) -> dict[str, Any]:
     return {
         "name": _common(found.subject),
         "hosts": _hosts(found),
-        "authority": _is_authority(found),
+        "authority": is_authority(found),
         "issuer": _common(found.issuer),
         "begins": found.not_valid_before_utc.isoformat(),
         "ends": found.not_valid_after_utc.isoformat(),
@@ -47,7 +47,8 @@ def _hosts(found: x509.Certificate) -> list[str]:
     return [str(one.value) for one in names]
 
 
-def _is_authority(found: x509.Certificate) -> bool:
+def is_authority(found: x509.Certificate) -> bool:
+    """Return whether a certificate is that of an authority."""
     try:
         return bool(found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca)
     except (x509.ExtensionNotFound, ValueError):

@@ -61,17 +61,15 @@ def run(options: argparse.Namespace) -> int:
     if options.step:
         return _step(options.file)
     try:
-        text = read_text(options.file)
         hosts = hosts_of(options)
-    except (BusError, OSError) as error:
-        print(
-            f"buscoupler deploy: {error if isinstance(error, BusError) else words_of(error)}", file=sys.stderr
-        )
+        text, way = _text(options.file), way_to(options, hosts)
+    except BusError as error:
+        print(f"buscoupler deploy: {error}", file=sys.stderr)
         return 1
     rollout = Rollout(
         list(hosts), hash_of(text.encode()), Pace(options.settle, options.wait, max(1, options.at_once))
     )
-    way, base = way_to(options, hosts), Asked("", "", os.urandom(8).hex(), who(), text, force=options.force)
+    base = Asked("", "", os.urandom(8).hex(), who(), text, force=options.force)
 
     def ask(gateway: str, step: str, old: str) -> Answer | str:
         needs_text = step in ("look", "apply")
@@ -103,10 +101,22 @@ def hosts_of(options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
+def _text(file: str) -> str:
+    """Return the text of the new topology. Raises `BusError`."""
+    try:
+        return read_text(file)
+    except (OSError, ValueError) as error:
+        raise BusError(f"{file}: {words_of(error)}") from error
+
+
 def way_to(options: argparse.Namespace, hosts: dict[str, str]) -> Ssh:
-    """Return the way to the gateways that options name."""
+    """Return the way to the gateways that options name. Raises `BusError` if two of them share a file."""
     to = options.to or f"/etc/buscoupler/{os.path.basename(options.file)}"
-    return Ssh(hosts, to, options.ssh, options.program)
+    way = Ssh(hosts, to, options.ssh, options.program)
+    if names := way.sharing():
+        text = f"{' and '.join(names)} share {way.file_of(names[0])} on {hosts[names[0]]}"
+        raise BusError(f"{text}: give each a file of its own, with {{gateway}} in --to")
+    return way
 
 
 def who() -> str:

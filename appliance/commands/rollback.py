@@ -17,10 +17,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     try:
         hosts = hosts_of(options)
+        way = way_to(options, hosts)
     except BusError as error:
         print(f"buscoupler rollback: {error}", file=sys.stderr)
         return 1
-    way = way_to(options, hosts)
 
     def back(gateway: str) -> Answer | str:
         return way.ask(Asked("back", gateway, by=who(), force=options.force))

@@ -34,6 +34,8 @@ _AT_ONCE = 256
 _AT_ONCE_BYTES = 32 * 1024
 _NEAR_NS = 250_000  # messages due within this time go together
 _MANY, _MANY_NEAR_NS = 8, 1_000_000  # and within this one, if they are many: each look costs some 0.1 ms
+_JUMP_NS = 86_400 * 10**9
+_TOLD_S = 60.0
 _FINE_S = 0.002  # the loop wakes up to 1 ms late, so the last part of a pause is slept in a thread
 
 
@@ -129,7 +131,8 @@ async def played(plan: Plan, options: argparse.Namespace) -> int:
                 f"{word}: no peer, device or broker within {PEER_S:g} s: start it, or check the endpoint",
             )
         for _ in range(options.loop):
-            await _play(station, plan.timed(), inf if options.fast else options.speed)
+            messages = plan.timed() if options.fast else steady(plan.timed(), _tell_jump)
+            await _play(station, messages, inf if options.fast else options.speed)
         await station.drain(DRAIN_S)
     total = station.leaf.totals()
     print(f"{word}: {total.sent} messages sent", file=sys.stderr)
@@ -147,6 +150,8 @@ async def _play(station: Station, timed: Timed, speed: float) -> None:
         first_ns = due_ns if first_ns is None else first_ns
         wait_s = began_s + (due_ns - first_ns) / 1e9 / speed - loop.time()
         cost_bytes = sum(len(message) + MESSAGE_COST_BYTES for message in messages)
+        if wait_s > _TOLD_S:
+            print(f"the next message of the capture comes in {wait_s:,.0f} s", file=sys.stderr)
         await _pause(station, wait_s)
         if station.stops or not await station.room(cost_bytes):
             return
@@ -167,6 +172,26 @@ def timed(packets: Iterable[Packet], envelopes: bool) -> Timed:
     """Yield the messages of rows with their times; without `envelopes`, what is in them."""
     for packet in packets:
         yield packet.ts_ns, packet.message if envelopes else take_apart(packet.message).content
+
+
+def steady(timed: Timed, on_jump: Callable[[int], None]) -> Timed:
+    """Yield messages with times in which a jump of the clock, a day or more either way, is no pause.
+
+    A logger without a clock begins in 1970 until it is told the time. `on_jump` gets each jump in ns.
+    """
+    last_ns, off_ns = None, 0
+    for ts_ns, message in timed:
+        step_ns = 0 if last_ns is None else ts_ns - last_ns
+        if abs(step_ns) >= _JUMP_NS:
+            off_ns += step_ns
+            on_jump(step_ns)
+        last_ns = ts_ns
+        yield ts_ns - off_ns, message
+
+
+def _tell_jump(step_ns: int) -> None:
+    days = step_ns / _JUMP_NS
+    print(f"the times of the capture jump by {days:+,.1f} days: sent without that pause", file=sys.stderr)
 
 
 def together(timed: Timed, speed: float) -> Iterator[tuple[int, list[bytes]]]:

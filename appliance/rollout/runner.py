@@ -1,5 +1,6 @@
 """Asks gateways for steps, by the system's `ssh`: many at once, each within a bound of time and bytes."""
 
+import posixpath
 import queue
 import shlex
 import subprocess
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from appliance.rollout.plan import Rollout
 from appliance.rollout.steps import Answer, Asked, pack, unpack_answer
+from bus.urls import plain_host
 
 STEP_S = 60.0
 _THREADS = 32
@@ -29,9 +31,20 @@ class Ssh:
         self._hosts, self._file = hosts, file
         self._ssh, self._program = shlex.split(ssh), program
 
+    def file_of(self, gateway: str) -> str:
+        """Return where the topology of a gateway is, on its host."""
+        return self._file.replace("{gateway}", gateway)
+
+    def sharing(self) -> list[str]:
+        """Return the first gateways that have one file on one host; [] if each has its own."""
+        found = dict[tuple[str, str], list[str]]()
+        for name, host in self._hosts.items():
+            found.setdefault(_place(host, self.file_of(name)), []).append(name)
+        return next((names for names in found.values() if len(names) > 1), [])
+
     def ask(self, asked: Asked) -> Answer | str:
         """Return the answer of a gateway to a step, or why there is none. It blocks for at most 60 s."""
-        file = shlex.quote(self._file.replace("{gateway}", asked.gateway))
+        file = shlex.quote(self.file_of(asked.gateway))
         remote = f"{self._program} deploy --step {file}"
         words = [*self._ssh, *_OPTIONS, "--", self._hosts[asked.gateway], remote]
         try:
@@ -46,6 +59,13 @@ class Ssh:
         except ValueError:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             return said[-1] if said else f"{words[0]} ended with status {done.returncode}, without an answer"
+
+
+def _place(host: str, file: str) -> tuple[str, str]:
+    """Return a host and a file in one form. A file that is not below a user's home is that of all users."""
+    user, _, machine = host.removeprefix("ssh://").rpartition("@")
+    home = "" if file.startswith("/") else user
+    return f"{home}@{plain_host(machine.rstrip('/').lower())}", posixpath.normpath(file)
 
 
 def go(

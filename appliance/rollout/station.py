@@ -24,6 +24,7 @@ _RELOAD_S = 30.0
 _GUARD_S = 1.0
 _HEALTH_S = 20.0  # also of a machine that is busy
 _BY_HAND = "was changed by hand since the last roll-out: look at the difference, then use --force"
+_SHARED = "belongs to another gateway of this roll-out too: give each its own, with {gateway} in --to"
 
 
 Foresee = Callable[[str, str, str], list[str]]
@@ -51,7 +52,7 @@ class Station:
             return Answer(
                 f"{self._keeper.path}: another step of a roll-out is under way here", asked.step != "look"
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # also a file that is too long
             return Answer(f"{self._keeper.path}: {words_of(error)}", self._keeper.state().trial)
 
     def _look(self, asked: Asked) -> Answer:
@@ -87,6 +88,8 @@ class Station:
         present, text = self._keeper.hash(), asked.text.encode()
         if found := self._occupied(asked, present):
             return Answer(found, hash=present)
+        if self._keeper.state().id == asked.id:
+            return Answer(f"{self._keeper.path} {_SHARED}", hash=present)
         if present != asked.old:
             return Answer(f"{self._keeper.path} was changed since it was looked at", hash=present)
         until_s = time.monotonic() + HOLD_S

@@ -79,6 +79,10 @@ class _Log(LineReader):
             self._last_ns += _offset_ns(found[1], found[2])  # from the line before, whatever this one says
         return self._frame(line) or self._head(line)
 
+    def is_whole(self, line: bytes) -> bool:
+        """Return whether a last line is whole. Behind the data of a CAN FD frame stands what it is."""
+        return self._base == 16 and b"CANFD" not in line.upper() and super().is_whole(line)
+
     def _head(self, line: str) -> bool:
         if found := _DATE.match(line):
             self._begin_ns = _date_ns(found[1])

@@ -23,8 +23,12 @@ for _number, _digit in enumerate(b"abcdef", 10):
 _DECIMAL: Final = np.where(_HEX < 10, _HEX, 255)
 _IS_SIZE: Final = np.isin(np.arange(256), FD_SIZES)
 _SECONDS_DIGITS, _FRACTION_DIGITS = 10, 9
-_SECONDS_MAX = 9_223_372_035
+_TIME_MAX_NS: Final = (1 << 63) - 1
+_SECONDS_MAX: Final = _TIME_MAX_NS // 10**9
 _NAME_CHARS: Final = 15  # IFNAMSIZ, without its zero
+_DIRECTED: Final = re.compile(rb"#\S* [TR]$")
+_CODED: Final = re.compile(rb"#(#[0-9A-Fa-f]{129}|([0-9A-Fa-f]{16}|R8)_[9A-Fa-f])$")
+_FULL: Final = re.compile(rb"#(#[0-9A-Fa-f]{129}|[0-9A-Fa-f]{16}|([0-9A-Fa-f]{16}|R8)_[9A-Fa-f])$")
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _BAD: Final = "lines that are none of candump -L"
 
@@ -32,10 +36,34 @@ _BAD: Final = "lines that are none of candump -L"
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
     """Read frames. `style` learns the step of times, and whether the log tells directions."""
     style.update(step_ns=1000, direction=False)
-    for block in line_blocks(source):
+    end = _End(style)
+    for block in line_blocks(source, end.is_whole):
         frames = parse(block, source.told, style)
         if len(frames):
+            end.learn(frames)
             yield frames
+
+
+class _End:
+    """The rule for a last line without an end: it is whole if its frame has all the data that one may have.
+
+    Then only a direction or a length code could follow, and a log that had none so far is taken to have none.
+    """
+
+    def __init__(self, style: dict[str, Any]) -> None:
+        self._style, self._knows, self._codes = style, False, False
+
+    def learn(self, frames: Frames) -> None:
+        """Take frames of the log."""
+        self._knows = True
+        self._codes |= bool((frames.marks.astype(np.bool_) & ~frames.is_fd).any())
+
+    def is_whole(self, line: bytes) -> bool:
+        """Return whether nothing of the last line is missing."""
+        if _DIRECTED.search(line):
+            return True
+        full = _CODED if self._codes else _FULL
+        return self._knows and not self._style["direction"] and bool(full.search(line))
 
 
 class _Lines:
@@ -86,8 +114,9 @@ def parse(block: bytes, told: Told, style: dict[str, Any]) -> Frames:
     close = lines.first(b")", dot)
     seconds, good = lines.number(lines.starts + 1, dot, _SECONDS_DIGITS, _DECIMAL, 10)
     fraction, is_fraction = lines.number(dot + 1, close, _FRACTION_DIGITS, _DECIMAL, 10)
-    good &= is_fraction & (lines.at(lines.starts) == ord("(")) & (seconds <= _SECONDS_MAX)
+    good &= is_fraction & (lines.at(lines.starts) == ord("("))
     fraction *= 10 ** np.clip(_FRACTION_DIGITS - (close - dot - 1), 0, _FRACTION_DIGITS)
+    good &= (seconds < _SECONDS_MAX) | (seconds == _SECONDS_MAX) & (fraction <= _TIME_MAX_NS % 10**9)
     name = lines.past_blanks(close + 2)
     space = lines.first(b" ", name)
     good &= (lines.at(close + 1) == ord(" ")) & (space > name) & (space < lines.ends)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -188,6 +189,10 @@ def output_step_ns(form: Format, style: Style) -> int:
     return step_ns
 
 
+def _date(ts_ns: int) -> str:
+    return f"{datetime.fromtimestamp(ts_ns // 10**9, UTC):%Y-%m-%d}"
+
+
 class Losses:
     """The count of what a format cannot hold of the frames that are written."""
 
@@ -204,6 +209,7 @@ class Losses:
             ("CAN FD frames", form.fd, frames.is_fd),
             ("remote frames", form.remote, frames.is_remote),
             ("error frames", form.errors, frames.is_error),
+            (f"frames after {_date(form.last_ns)}", False, frames.ts_ns > form.last_ns),
         ):
             if not held:
                 told.leave(f"{word}, which {form.key} does not have", int((which & ~left).sum()))

@@ -44,9 +44,9 @@ class Format:
     `reads` names, as `module:thing`, a generator of a `Source` and a `Style`; `writes` an `Output` made of a
     file and a `Style`; each is "" where it is not read, or not written.
 
-    `fd` to `directions` say what a frame keeps in it. `step_ns` is the finest step of its times. `signs` are
-    the beginnings of its files, `looks` a regular expression for a line of a text, and `suffixes` the ends of
-    names.
+    `fd` to `directions` say what a frame keeps in it. `step_ns` is the finest step of its times, and
+    `last_ns` the last of them. `signs` are the beginnings of its files, `looks` a regular expression for a
+    line of a text, and `suffixes` the ends of names.
     """
 
     key: str
@@ -57,6 +57,7 @@ class Format:
     signs: tuple[bytes, ...] = ()
     looks: bytes = b""
     step_ns: int = 1
+    last_ns: int = (1 << 63) - 1
     fd: bool = True
     remote: bool = True
     errors: bool = True

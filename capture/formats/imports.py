@@ -1,6 +1,7 @@
 """Files of the field put into a directory of a capture, each row once. Needs numpy and pyarrow."""
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -78,7 +79,8 @@ def imported(
     with Source(path, lambda part: on_progress(part, target.seen if target else 0)) as source:
         form = BY_KEY[key] if key else format_of(str(path), source.head)
         style: Style = {}
-        target = Target(root, gateway, path.name, form, style, source.head)
+        name = os.fsencode(path.name).decode(errors="backslashreplace")
+        target = Target(root, gateway, name, form, style, source.head)
         try:
             for item in form.read(source, style):
                 if isinstance(item, Frames):

@@ -1,5 +1,6 @@
 """The reading of frames in lines of text one at a time, as logs of Vector and PEAK need. Needs numpy."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Final
@@ -8,6 +9,7 @@ from capture.formats.columns import Builder
 from capture.formats.source import Source, line_blocks
 from capture.frames import Frames
 
+_BYTE_LAST: Final = re.compile(rb"\s[0-9A-Fa-f]{2}$")
 _BAD: Final = "lines that are no CAN frame"
 
 
@@ -21,7 +23,7 @@ class LineReader(ABC):
 
     def read(self) -> Iterator[Frames]:
         """Read all frames. Lines that are neither a frame nor a piece of a header are left out, and told."""
-        for block in line_blocks(self._source):
+        for block in line_blocks(self._source, self.is_whole):
             for line in block.splitlines():  # of text, other characters would end a line too
                 self._take(line.decode("latin-1"))
             if len(self.built):
@@ -34,6 +36,13 @@ class LineReader(ABC):
             is_known = False
         if not is_known:
             self._source.told.leave(_BAD, 1, line)
+
+    def is_whole(self, line: bytes) -> bool:
+        """Return whether a last line without an end is whole: it ends with a byte of two digits in hex.
+
+        What is missing in front of that, a line's own length tells.
+        """
+        return bool(_BYTE_LAST.search(line))
 
     @abstractmethod
     def knows(self, line: str) -> bool:

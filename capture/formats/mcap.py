@@ -34,6 +34,8 @@ _CHUNK_HEAD: Final = Struct("<QQQI")
 _RECORD_BYTES_MAX: Final = 1 << 26
 _FRAMES: Final = 1 << 14
 _CHANNELS_MAX: Final = 1 << 16
+_OWN_TOPICS_MAX: Final = _CHANNELS_MAX - 3
+"""The topics of their own that a file has: numbers of channels are u16 from 1, and two are for the rest."""
 _LARGEST: Final = (1 << 63) - 1
 FRAME, VALUE = "buscoupler.CanFrame", "buscoupler.Value"
 _NUMBER, _FLAG, _BYTES = (
@@ -145,11 +147,11 @@ class _Reader:
             number |= bit if said[name] else 0
         is_fd, size, data = bool(said["fd"]), int(said["length"]), base64.b64decode(said["data"])
         marks = int(said["marks"]) & FD_FLAGS if is_fd or size == CLASSIC_DATA else 0
-        name = str(said["channel"])
+        name = _word(said["channel"])
         return self._built.add(ts_ns, name, bool(said["sent"]), number, size, marks, is_fd, data)
 
     def _row(self, ts_ns: int, said: dict[str, Any]) -> bool:
-        gateway, hub, bus, peer = (str(said[name])[:255] for name in ("gateway", "hub", "bus", "peer"))
+        gateway, hub, bus, peer = (_word(said[name]) for name in ("gateway", "hub", "bus", "peer"))
         way, verdict = (int(said[name]) & 0xFF for name in ("dir", "verdict"))
         when_ns, boot, number = (int(one) & _LARGEST for one in (ts_ns, said["boot"], said["cap_seq"]))
         message = base64.b64decode(said["message"])
@@ -157,6 +159,11 @@ class _Reader:
         row = Packet(when_ns, gateway, hub, bus, peer, way, kind, verdict, boot, number, 1, message)
         self._rows.append(row)
         return True
+
+
+def _word(value: Any) -> str:
+    """Return a name of JSON as UTF-8 can have it, without halves of surrogate pairs."""
+    return str(value)[:255].encode(errors="replace").decode()
 
 
 def _in_chunk(body: bytes, told: Told) -> Iterator[tuple[int, bytes]]:
@@ -212,6 +219,8 @@ class Writer:
         self._count = 0
 
     def _channel(self, topic: str, schema: str) -> int:
+        if topic not in self._channels and len(self._channels) >= _OWN_TOPICS_MAX:
+            topic = f"/more {schema}"
         if topic not in self._channels:
             if schema not in self._schemas:
                 text = json.dumps({"type": "object", "properties": _SCHEMAS[schema]}).encode()

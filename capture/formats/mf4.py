@@ -7,6 +7,7 @@ refused, because nothing tells what its bytes are. Needs numpy.
 
 import mmap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -38,6 +39,7 @@ SORTS: Final = {"CAN_DataFrame": 0, "CAN_RemoteFrame": REMOTE, "CAN_ErrorFrame":
 _STANDARD_MAX: Final = 0x7FF
 _TEXTS: Final = (6, 7)
 _CHUNK: Final = 1 << 14
+_TIME_MAX_NS: Final = (1 << 63) - 1
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
@@ -57,22 +59,51 @@ def _frames_in(blocks: Blocks, source: Source) -> Iterator[Frames]:
     begin_ns, found = began_ns(blocks), list(data_groups(blocks, source.told))
     if begin_ns is None or (not found and source.told.counts):
         raise CaptureError(f"{source.path}: MF4 that is cut off before what describes its frames")
-    numbers = _Numbers()
+    if begin_ns > _TIME_MAX_NS:
+        raise CaptureError(f"{source.path}: MF4 that began at a time that no capture can hold")
+    numbers = _Numbers(0 if any(_has_zero(blocks, one) for one in found) else 1)
     runs = (_run(blocks, one, numbers, begin_ns, source.told) for one in found)
-    if some := [run for run in runs if run is not None]:
+    if some := [_timely(run, source.told) for run in runs if run is not None]:
         yield from ordered(some)
 
 
+def _timely(run: Iterator[Frames], told: Told) -> Iterator[Frames]:
+    """Leave out frames whose times no capture can hold; beyond the largest, they are below zero."""
+    for frames in run:
+        good = frames.ts_ns >= 0
+        told.leave("frames of a time that no capture can hold", int((~good).sum()))
+        if good.any():
+            yield frames if good.all() else frames.chosen(good)
+
+
+@dataclass(frozen=True)
 class _Numbers:
     """The numbers of channels in a file: from 1, as in the standard, or from 0, as python-can has them."""
 
-    def __init__(self) -> None:
-        self._first = 1
+    first: int
 
     def names(self, numbers: list[int]) -> list[str]:
-        if 0 in numbers:
-            self._first = 0
-        return [channel_of(number + 1 - self._first) for number in numbers]
+        return [channel_of(number + 1 - self.first) for number in numbers]
+
+
+def _has_zero(blocks: Blocks, data: DataGroup) -> bool:
+    """Return whether a frame has channel 0. The whole file is looked at: one channel has one name in it."""
+    channels = {
+        group.number: found
+        for group in data.groups
+        if (of := Fields.of(group, _Numbers(1))) is not None and (found := of.channels.get("BusChannel"))
+    }
+    if not channels or not data.data:
+        return False
+    told = Told()
+    pieces = content(blocks, data.data, told)
+    if not data.id_bytes:
+        group = data.groups[0]
+        parts = ((group.number, rows) for _, rows in equal(pieces, group))
+    else:
+        mixed = Mixed(data, {}, told)
+        parts = ((one.group.number, one.rows) for piece in pieces for one in mixed.feed(piece))
+    return any(number in channels and (_values(rows, channels[number]) == 0).any() for number, rows in parts)
 
 
 class Fields(NamedTuple):
@@ -81,10 +112,10 @@ class Fields(NamedTuple):
     name: str
     channels: dict[str, Channel]
     master: Channel | None
-    numbers: "_Numbers"
+    numbers: _Numbers
 
     @classmethod
-    def of(cls, group: Group, numbers: "_Numbers") -> "Fields | None":
+    def of(cls, group: Group, numbers: _Numbers) -> "Fields | None":
         """Return those of a group, None if it has no frames."""
         for sort in SORTS:
             lead = f"{sort}."
@@ -168,8 +199,10 @@ def _frames(fields: Fields, rows: npt.NDArray[np.uint8], values: Values | None, 
 
 def _of(fields: Fields, rows: npt.NDArray[np.uint8], name: str) -> npt.NDArray[np.int64]:
     channel = fields.channels.get(name)
-    if channel is None:
-        return np.zeros(len(rows), np.int64)
+    return np.zeros(len(rows), np.int64) if channel is None else _values(rows, channel)
+
+
+def _values(rows: npt.NDArray[np.uint8], channel: Channel) -> npt.NDArray[np.int64]:
     if channel.kind == VIRTUAL:
         return np.full(len(rows), int(channel.offset), np.int64)
     if channel.form in _TEXTS and channel.byte < rows.shape[1]:  # a direction in words, "Rx" or "Tx"

@@ -35,8 +35,10 @@ def run_of(frames: Frames, root: Path, gateway: str, ns: int) -> int:
         for run, files in whole.items():
             if all(_are_alike(path, rows) for first, path in files.items() if first < len(frames)):
                 return run
+    room = min(STEP_NS, (1 << 63) - begin)  # a run is an i64, as its times are
+    ns %= room
     while begin + ns in whole:
-        ns = (ns + 1) % STEP_NS
+        ns = (ns + 1) % room
     return begin + ns
 
 

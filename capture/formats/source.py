@@ -183,8 +183,12 @@ def _unzstd(raw: Iterator[bytes], told: Told) -> Iterator[bytes]:
         yield piece
 
 
-def line_blocks(source: Source) -> Iterator[bytes]:
-    """Yield whole lines, some 1 MiB at a time. One that is too long, and one without an end, are left out."""
+def line_blocks(source: Source, is_whole: Callable[[bytes], bool]) -> Iterator[bytes]:
+    """Yield whole lines, some 1 MiB at a time. One that is too long is left out.
+
+    So is a last line without an end, which a writer that was killed leaves, unless `is_whole` says of it that
+    no frame goes on behind it: a frame that is cut would be another one.
+    """
     rest, skipping, is_first = b"", False, True
     while piece := source.read():
         if is_first:
@@ -199,4 +203,7 @@ def line_blocks(source: Source) -> Iterator[bytes]:
         if len(rest) > LINE_BYTES_MAX:
             source.told.leave(f"lines longer than {LINE_BYTES_MAX} bytes", 1, rest[:_EXAMPLE_CHARS])
             rest, skipping = b"", True
-    source.told.leave("last line without an end", int(bool(rest)), rest[:_EXAMPLE_CHARS])
+    if rest.endswith(b"\r") or is_whole(rest):
+        yield rest + b"\n"
+    else:
+        source.told.leave("last line without an end", int(bool(rest)), rest[:_EXAMPLE_CHARS])

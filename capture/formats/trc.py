@@ -19,7 +19,7 @@ _OF_VERSION: Final = {
     "1.0": "N,O,I,L,D", "1.1": "N,O,d,I,L,D", "1.2": "N,O,B,d,I,L,D", "1.3": "N,O,B,d,I,R,L,D",
     "2.0": "N,O,T,I,d,l,D", "2.1": "N,O,T,B,I,d,R,L,D",
 }  # fmt: skip
-_DAYS_MAX: Final = 100_000  # the year 2173
+_DAYS_MAX: Final = 132_321  # 2262-04-12, the day after the last time of a capture
 _EPOCH_DAYS: Final = 25_569  # from 1899-12-30 to 1970
 _DAY_NS: Final = 86_400 * 10**9
 _FD_MARKS: Final = {"FD": 0, "FB": SWITCH, "FE": SWITCH | STATE, "BI": STATE}

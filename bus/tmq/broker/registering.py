@@ -57,7 +57,8 @@ class Registering:
 
     def silent(self) -> set[int]:
         """Return the numbers of the brokers that are expected and have no connection here."""
-        return self._sharing.nodes - {hello.node for hello in self._guests.values()}
+        here = {hello.node for connection, hello in self._guests.items() if self._is_broker(connection)}
+        return self._sharing.nodes - here
 
     def lost(self, connection: Connection) -> None:
         """Forget a connection that is gone."""
@@ -75,13 +76,13 @@ class Registering:
 
     def greeted(self, connection: Connection, hello: Hello) -> Iterator[Step]:
         """Note a greeting: of a client, which says where it listens, or of another broker."""
-        until_s = self._loop.time() + self._sharing.lifetime_s
+        until_s = self._until_s()
         new = connection not in self._guests
         if hello.address is None:  # another broker, or a sign of life
             if not new or connection.closed:
                 return iter(())
             self._guests[connection] = hello
-            return self._broker_came(hello.node, until_s)
+            return self._broker_came(connection, hello.node)
         address = _reachable(hello.address, connection)
         if not self._may_name(connection, address):
             self._refuse(connection, "address of another host")
@@ -104,10 +105,19 @@ class Registering:
         if self._presence.greeted(connection, connection.host, number, address, self._loop.time()):
             self._registry.disown(address, number, until_s)
 
-    def _broker_came(self, node: int, until_s: float) -> Iterator[Step]:
+    def _until_s(self) -> float:
+        return self._loop.time() + self._sharing.lifetime_s
+
+    def _broker_came(self, connection: Connection, node: int) -> Iterator[Step]:
         if node != self._node and self._sharing.expected:
-            yield from self._registry.return_to_broker(node, until_s)
+            yield from self.give_back(connection)
             self._sharing.called()
+
+    def give_back(self, connection: Connection) -> Iterator[Step]:
+        """Give back to a broker what was adopted from it, if it is one that answers where it should be."""
+        guest = self._guests.get(connection)
+        if guest is not None and self._is_broker(connection):
+            yield from self._registry.return_to_broker(guest.node, self._until_s())
 
     def _may_name(self, connection: Connection, address: Address) -> bool:
         return self._foreign_hosts or may_name(connection.host, address[0])
@@ -173,8 +183,8 @@ class Registering:
         )
 
     def known(self) -> Iterator[tuple[Connection, list[bytes]]]:
-        """Yield what brokers have shared that are known as peers only now, by their connections."""
-        for connection in self._early.waiting():
+        """Yield what brokers have shared before they were known as peers, by their connections."""
+        for connection in list(self._guests):
             if self._is_broker(connection):
                 yield connection, self._early.take(connection)
 

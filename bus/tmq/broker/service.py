@@ -5,6 +5,7 @@ import random
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -257,10 +258,12 @@ class Broker:
         return iter(())
 
     def _on_known(self) -> None:
-        """Handle what a broker has shared before it was known as a peer."""
+        """Give back to brokers that are known as peers now, and handle what they have shared before."""
         for connection, frames in self._registering.known():
-            if not self._turns.put(connection, connection.host, self._handled(connection, frames)):
-                self.reject("too much work", connection.host, len(frames))
+            given_back = self._clients.tell(self._registering.give_back(connection))
+            job = chain(given_back, self._handled(connection, frames))
+            if not self._turns.put(connection, connection.host, job):
+                self.reject("too much work", connection.host, len(frames) or 1)
 
     def _on_gone(self, connection: Connection) -> None:
         self._registering.lost(connection)

@@ -24,6 +24,8 @@ HELLO_S: Final = 5.0
 PING_S: Final = 5.0
 SILENT_S: Final = 15.0
 CONNECT_S: Final = 5.0
+WAITING_BYTES: Final = 4 << 20
+"""The bytes that may wait for the other side: all openings, the longest offer, and data."""
 _REASONS: Final = ("not offered", "streams full", "cannot connect")
 
 
@@ -88,6 +90,7 @@ class Tunnel:
         self._sending = asyncio.Lock()
         self._tasks: set[Task[None]] = set()
         self._heard_s = 0.0
+        self._fault = ""
 
     @property
     def streams(self) -> int:
@@ -106,9 +109,9 @@ class Tunnel:
         except TimeoutError:
             return f"no hello within {HELLO_S:g} s"
         except IncompleteReadError:
-            return "the other side closed the connection"
+            return self._fault or "the other side closed the connection"
         except OSError as error:
-            return words_of(error)
+            return self._fault or words_of(error)
         finally:
             self.close()
 
@@ -132,7 +135,7 @@ class Tunnel:
         self._begin(self._keep_alive())
         while True:
             head, body = await self._frame()
-            fault = "a malformed frame" if head is None else self._take(head, body)
+            fault = "a malformed frame" if head is None else self._take(head, body) or self._fault
             if fault:
                 return fault
 
@@ -144,14 +147,14 @@ class Tunnel:
                 return self._offered(body)
             case wire.OPEN:
                 return self._opened(head.stream, body)
-            case wire.DATA if stream is not None:
+            case wire.DATA if stream is not None and body:
                 return self._came(stream, body)
             case wire.CREDIT if stream is not None:
                 stream.earn(wire.read_credit(body))
             case wire.CLOSE if stream is not None:
                 self._ended(stream, body.decode(errors="replace"))
             case wire.PING:
-                self._writer.write(wire.pack(wire.PONG))
+                self._write(wire.pack(wire.PONG))
             case wire.HELLO:
                 return "a second hello"
         return ""
@@ -167,7 +170,7 @@ class Tunnel:
         """Send the current offers to the other side. Return False if they are too long for a frame."""
         frame = wire.pack_offer(services)
         if frame is not None:
-            self._writer.write(frame)
+            self._write(frame)
         return frame is not None
 
     # streams
@@ -180,13 +183,25 @@ class Tunnel:
         stream = self._streams[self._next] = _Stream(self._next)
         self._next += 2
         self.counts["opened"] += 1
-        self._writer.write(wire.pack_open(stream.number, target))
+        self._write(wire.pack_open(stream.number, target))
         self._join(stream, reader, writer)
         return True
 
     def refuse(self, reason: str) -> None:
-        """Count a connection of this side that was refused."""
+        """Count a refused connection."""
         self.refused[reason] += 1
+
+    def _write(self, frame: bytes) -> None:
+        """Queue a frame, or end the connection: the other side may ask without end and read no answer."""
+        transport = self._writer.transport
+        if self._fault:
+            return
+        if transport.get_write_buffer_size() + len(frame) <= WAITING_BYTES:
+            self._writer.write(frame)
+        else:
+            self._fault = "the other side reads too slowly"
+            self.refuse("slow reader")
+            transport.abort()
 
     def _opened_by(self, number: int) -> int:
         """Return how many streams the side has opened that numbers them as `number`."""
@@ -200,7 +215,7 @@ class Tunnel:
         if address is None or self._opened_by(number) >= STREAMS_MAX:
             reason = "not offered" if address is None else "streams full"
             self.refused[reason] += 1
-            self._writer.write(wire.pack_close(number, reason))
+            self._write(wire.pack_close(number, reason))
             return ""
         stream = self._streams[number] = _Stream(number)
         self.counts["opened"] += 1
@@ -240,7 +255,7 @@ class Tunnel:
                 writer.write(data)
                 await writer.drain()
                 stream.owed -= len(data)
-                self._writer.write(wire.pack_credit(stream.number, len(data)))
+                self._write(wire.pack_credit(stream.number, len(data)))
         except OSError:
             pass
         finally:
@@ -249,7 +264,7 @@ class Tunnel:
 
     async def _send(self, frame: bytes) -> None:
         async with self._sending:
-            self._writer.write(frame)
+            self._write(frame)
             await self._writer.drain()
 
     def _came(self, stream: _Stream, data: bytes) -> str:
@@ -270,14 +285,14 @@ class Tunnel:
     def _end(self, stream: _Stream, reason: str) -> None:
         """End a stream from this side. Idempotent."""
         if self._streams.pop(stream.number, None) is not None:
-            self._writer.write(wire.pack_close(stream.number, reason))
+            self._write(wire.pack_close(stream.number, reason))
         stream.end()
 
     # life
 
     async def _keep_alive(self) -> None:
         while self._loop.time() - self._heard_s < SILENT_S:
-            self._writer.write(wire.pack(wire.PING))
+            self._write(wire.pack(wire.PING))
             await asyncio.sleep(PING_S)
         log.warning("proxy: nothing heard from %s for %g s", self.far.name, SILENT_S)
         self._writer.transport.abort()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.alarms.announcement import PATTERN
+from appliance.alarms.book import SUBJECTS
 from appliance.simulated.plant import SimulatedPlant
 from appliance.status.shape import fits
 from appliance.status.snapshot import snapshot
@@ -268,3 +269,11 @@ async def test_an_alarm_of_a_link_that_a_reload_removes_is_cleared(
         await until(lambda: [row["stage"] for row in one.alarms.records()] == ["raised", "cleared"])
     finally:
         one.close()
+
+
+def test_patterns_that_are_too_many_for_an_alarm_are_in_the_verdict(plant: SimulatedPlant) -> None:
+    for number in range(SUBJECTS + 1):
+        plant.send("office", f"fridge/{number}", b"1")
+    plant.wait(3)
+    (text,) = (one.text for one in plant.gateways["gw-b"].alarms.concerns())
+    assert text == f"more than {SUBJECTS} patterns match it: it watches so many, and not the others"

@@ -4,11 +4,16 @@ import json
 import os
 import ssl
 import stat
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa, x25519
 
+from appliance.certificates.files import read
+from appliance.certificates.hosts import general
 from appliance.certificates.making import authority, gateway, renewed
 from appliance.commandline.cli import main
 from appliance.machine.inspection import trouble
@@ -104,6 +109,78 @@ def test_gateways_verify_each_other_also_with_some_of_them_renewed(
     handshake(plant / "gw-a.pem", plant / "gw-b.pem", plant / "ca.pem", host)
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(plant / "gw-a.pem", plant / "gw-b.pem", plant / "ca.pem", "gw-c")
+
+
+def test_a_certificate_with_the_name_of_its_authority_is_renewed_by_it(plant: Path) -> None:
+    twin = plant / "twin.pem"
+    assert cert("gateway", twin, "--name", "plant", "--ca", plant / "ca.pem", "--host", "gw-a") == 0
+    assert cert("renew", twin, "--ca", plant / "ca.pem") == 0
+    authority = x509.load_pem_x509_certificate((plant / "ca.pem").read_bytes())
+    x509.load_pem_x509_certificate(twin.read_bytes()).verify_directly_issued_by(authority)
+    handshake(twin, plant / "gw-a.pem", plant / "ca.pem", "gw-a")
+    assert cert("renew", plant / "ca.pem", "--ca", plant / "ca.pem") == 0  # an authority may name itself
+
+
+def test_all_but_the_renewed_certificate_stays_in_a_file(plant: Path) -> None:
+    file = plant / "gw-a.pem"
+    first, rest = file.read_bytes(), b"# beside it\r\n" + (plant / "ca.pem").read_bytes()
+    file.write_bytes(rest[:13] + first + rest + (plant / "gw-a.key").read_bytes())
+    file.chmod(0o600)
+    before = file.read_bytes()
+    assert cert("renew", file, "--ca", plant / "ca.pem") == 0
+    made = file.read_bytes()
+    assert made.endswith(rest + (plant / "gw-a.key").read_bytes())
+    assert made.startswith(rest[:13])
+    assert first not in made
+    assert (plant / "gw-a.pem.old").read_bytes() == before
+    assert mode(plant / "gw-a.pem.old") == 0o600
+
+
+@pytest.mark.parametrize(
+    "key",
+    [ed25519.Ed25519PrivateKey.generate, ed448.Ed448PrivateKey.generate,
+     lambda: ec.generate_private_key(ec.SECP521R1()), lambda: rsa.generate_private_key(65537, 1024)],
+    ids=["Ed25519", "Ed448", "P-521", "RSA"],
+)  # fmt: skip
+def test_an_authority_signs_with_any_kind_of_key(
+    tmp_path: Path, key: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = key()
+    with monkeypatch.context() as patch:
+        patch.setattr(ec, "generate_private_key", lambda _: made)
+        assert cert("new", tmp_path / "ca.pem") == 0
+    assert cert("gateway", tmp_path / "g.pem", "--ca", tmp_path / "ca.pem", "--host", "g") == 0
+    assert cert("renew", tmp_path / "g.pem", "--ca", tmp_path / "ca.pem") == 0
+    assert cert("renew", tmp_path / "ca.pem") == 0
+    ca = read(str(tmp_path / "ca.pem"), str(tmp_path / "ca.key")).certificate
+    read(str(tmp_path / "g.pem"), str(tmp_path / "g.key")).certificate.verify_directly_issued_by(ca)
+
+
+def test_a_key_that_cannot_sign_is_refused() -> None:
+    now = datetime(2026, 11, 28, tzinfo=UTC)
+    ca = authority("plant", now, 900)._replace(key=x25519.X25519PrivateKey.generate())  # type: ignore[arg-type]
+    with pytest.raises(BusError, match="cannot sign"):
+        gateway("gw-a", ["gw-a"], ca, now, 9)
+
+
+@pytest.mark.parametrize(
+    ("host", "meant"),
+    [("tcp://10.0.0.1:5555", "10.0.0.1"), ("tls+tcp://gw-a:5555/x", "gw-a"), ("10.0.0.1:5555", "10.0.0.1"),
+     ("[::1]:5555", "::1"), ("[::1]", "::1"), ("root@gw-a", "gw-a"), ("gw-a.", "gw-a"), (" gw-a ", "gw-a"),
+     ("10.0.0.1/24", "10.0.0.1"), ("10.0.0.256", ""), ("a b", ""), ("a,b", ""), ("", ""), ("ü", ""),
+     ("a\n", "a"), ("tcp://", ""), ("x" * 64, "")],
+)  # fmt: skip
+def test_what_is_no_host_is_refused_with_the_one_that_was_meant(host: str, meant: str) -> None:
+    with pytest.raises(BusError) as caught:
+        general(host)
+    assert str(caught.value).partition("ASCII")[2] == (f": do you mean {meant}?" if meant else "")
+    assert repr(host) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["gw-a", "gw_a.plant.example", "*.plant", "10.0.0.1", "::1", "2x.y"])
+def test_addresses_and_names_are_hosts(host: str) -> None:
+    assert str(general(host).value) == host
 
 
 @pytest.mark.parametrize("earlier", [timedelta(0), timedelta(seconds=1), timedelta(hours=23)])

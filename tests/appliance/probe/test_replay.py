@@ -1,6 +1,6 @@
 """The batches and times of a replay."""
 
-from appliance.probe.replay import timed, together
+from appliance.probe.replay import steady, timed, together
 from tests.capture.capture_support import FRAMES, STAMPED, row
 
 
@@ -24,3 +24,11 @@ def test_the_pauses_are_kept() -> None:
 def test_where_messages_are_many_more_of_them_go_together() -> None:
     rows = [row(n, b"%d" % n, ts_ns=n * 20_000) for n in range(200)]
     assert [len(messages) for _, messages in together(timed(rows, True), 1.0)] == [51, 51, 51, 47]
+
+
+def test_a_clock_that_jumps_makes_no_pause_and_is_told() -> None:
+    day, jumps = 86_400 * 10**9, list[int]()
+    times = [0, 7, 20_000 * day, 20_000 * day + 5, 20_000 * day + 4, 9, day + 8]
+    found = steady(((ts_ns, b"") for ts_ns in times), jumps.append)
+    assert [ts_ns for ts_ns, _ in found] == [0, 7, 7, 12, 11, 11, day + 10]
+    assert jumps == [20_000 * day - 7, 5 - 20_000 * day]

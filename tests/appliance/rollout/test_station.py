@@ -8,6 +8,7 @@ import pytest
 
 from appliance.local.places import runtime_directory
 from appliance.rollout.station import Station
+from appliance.rollout.steps import Asked
 
 
 def test_why_there_is_no_status_of_a_process_is_said(
@@ -27,3 +28,37 @@ def test_why_there_is_no_status_of_a_process_is_said(
         thread.join()
     assert word == "absent"
     assert line == f"no process of gw-a answers here; {ends}: its process ended, or is too busy to answer"
+
+
+class Bare(Station):
+    """A gateway without processes and without a guard."""
+
+    def _guard(self, name: str) -> None:
+        pass
+
+    def _reload(self) -> list[str]:
+        return []
+
+    def health(self) -> tuple[str, str]:
+        return "ok", "ok"
+
+
+def test_a_file_that_two_gateways_share_by_other_names_of_a_host_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "plant.yaml"
+    file.write_text("old")
+    stations = {name: Bare(str(file), name) for name in ("gw-a", "gw-b")}
+    old = {name: one.do(Asked("look", name, "1", "me", "new")).hash for name, one in stations.items()}
+    first, second = [
+        one.do(Asked("apply", name, "1", "me", "new", old[name])) for name, one in stations.items()
+    ]
+    assert (first.error, first.touched) == ("", True)
+    assert "{gateway} in --to" in second.error
+    assert not second.touched
+
+
+def test_a_file_there_that_is_too_long_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "plant.yaml"
+    file.write_bytes(bytes((1 << 20) + 1))
+    assert (
+        "more than 1048576 bytes" in Bare(str(file), "gw-a").do(Asked("look", "gw-a", "1", "me", "new")).error
+    )

@@ -122,3 +122,35 @@ def test_traces_of_all_versions(tmp_path: Path) -> None:
             (43_201_841_000_000, "can0", False, 0xC0001234, 3, 0, False, bytes(3)),
         ]  # fmt: skip
         assert len(told) == int(version in ("1.1", "2.0"))
+
+
+EIGHT = "11 22 33 44 55 66 77 88"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "whole"),
+    [
+        ("candump", "(1.0) can0 1#\n(2.0) can0 123#1122334455667788", False),
+        ("candump", "(1.0) can0 001#\n(2.0) can0 123#1122334455667788", True),
+        ("candump", "(1.0) can0 001#\n(2.0) can0 123#11223344556677", False),
+        ("candump", "(1.0) can0 001#\n(2.0) can0 123##0" + "11" * 64, True),
+        ("candump", "(1.0) can0 001#\n(2.0) can0 123##0" + "11" * 8, False),
+        ("candump", "(1.0) can0 001# R\n(2.0) can0 123#1122334455667788", False),
+        ("candump", "(1.0) can0 001# R\n(2.0) can0 123#11 T", True),
+        ("candump", "(1.0) can0 001#1122334455667788_9\n(2.0) can0 123#1122334455667788", False),
+        ("candump", "(1.0) can0 001#\n(2.0) can0 123#11\r", True),
+        ("asc", f"base hex  timestamps absolute\n0.1 1  1 Rx d 0\n0.2 1  123 Rx d 8 {EIGHT}", True),
+        ("asc", f"base hex  timestamps absolute\n0.1 1  1 Rx d 0\n0.2 1  123 Rx d 8 {EIGHT[:-1]}", False),
+        ("asc", f"base dec  timestamps absolute\n0.1 1  1 Rx d 0\n0.2 1  123 Rx d 8 {EIGHT}", False),
+        ("asc", "base hex  timestamps absolute\n0.1 1  1 Rx d 0\n0.2 CANFD 1 Rx 12 0 0 1 1 22 0 0 10", False),
+        ("trc", TRACE.format("1.1", f"1) 1.0 Rx 0001 0\n2) 2.0 Rx 0123 8 {EIGHT}"), True),
+        ("trc", TRACE.format("1.1", f"1) 1.0 Rx 0001 0\n2) 2.0 Rx 0123 8 {EIGHT[:-3]}"), False),
+    ],
+)
+def test_a_last_line_without_an_end_counts_if_it_is_whole(
+    key: str, text: str, whole: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "x").write_bytes(text.encode())
+    found, told, _ = read_back(tmp_path / "x", BY_KEY[key])
+    assert [row[3] for row in listed(found) if row[3] != 1] == [0x123] * whole
+    assert bool(told) != whole

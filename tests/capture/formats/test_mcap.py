@@ -14,6 +14,7 @@ from mcap.writer import CompressionType, Writer
 from appliance.commandline.cli import main
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from capture.formats import mcap
 from capture.formats.mcap import value_of
 from capture.formats.table import BY_KEY
 from capture.reader import read
@@ -85,6 +86,34 @@ def test_messages_of_a_bus_are_channels_by_pattern_with_values_and_come_back_who
     }  # fmt: skip
     assert main(["capture", "import", str(tmp_path / "x.mcap"), "--directory", str(tmp_path / "e")]) == 0
     assert list(read(tmp_path / "e")) == list(read(tmp_path / "d"))
+
+
+def test_identifiers_beyond_the_channels_that_a_file_has_share_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = some(20, MCAP)
+    monkeypatch.setattr(mcap, "_OWN_TOPICS_MAX", 5)
+    path = tmp_path / "x.mcap"
+    path.write_bytes(written(MCAP, frames))
+    topics = {channel.topic for _, channel, _ in make_reader(io.BytesIO(path.read_bytes())).iter_messages()}
+    assert len(topics) == 6
+    assert "/more buscoupler.CanFrame" in topics
+    assert listed(read_back(path, MCAP)[0]) == listed(frames)
+
+
+def test_half_of_a_surrogate_pair_in_a_name_ends_no_import(tmp_path: Path) -> None:
+    said = {
+        "channel": "can\ud800", "id": 1, "extended": False, "remote": False, "error": False, "fd": False,
+        "marks": 0, "length": 0, "sent": False, "data": "",
+    }  # fmt: skip
+    with (tmp_path / "x.mcap").open("wb") as file:
+        writer = Writer(file)
+        writer.start()
+        channel = writer.register_channel("/x", "json", writer.register_schema(mcap.FRAME, "jsonschema", b""))
+        writer.add_message(channel, 1, json.dumps(said).encode(), 1)
+        writer.finish()
+    assert main(["capture", "import", str(tmp_path / "x.mcap"), "--directory", str(tmp_path / "d")]) == 0
+    assert [row.bus for row in read(tmp_path / "d")] == ["can can?"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """MF4 as loggers write it: data of a length of their own, numbers of some bits, in both orders, cut off."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from struct import pack
 
@@ -8,6 +8,7 @@ import pytest
 
 from bus.wire.identifier import EXTENDED
 from capture.files import CaptureError
+from capture.formats import mf4
 from capture.formats.mdf_blocks import CHANNEL, GROUP, HEAD, ID_BYTES, MASTER, VLSD
 from capture.formats.mf4_writer import Layout, block
 from capture.formats.table import BY_KEY
@@ -52,13 +53,14 @@ def code(size: int) -> int:
     return size if size <= 8 else 9 + (size - 9) // 4
 
 
-def record(number: int, offset: int) -> bytes:
+def record(number: int, offset: int, bus: int | None = None) -> bytes:
     seconds, identifier, data = SENT[number]
+    bus = 1 + number % 2 if bus is None else bus
     word = identifier | (EXTENDED if identifier > 0x7FF else 0)
     return (
         pack("<d", seconds)
         + pack(">I", word)
-        + bytes([(1 + number % 2) << 1, code(len(data)) | 0x80])
+        + bytes([bus << 1, code(len(data)) | 0x80])
         + pack("<Q", offset)
     )
 
@@ -68,10 +70,12 @@ def value(number: int) -> bytes:
     return pack("<I", len(data)) + data
 
 
-def file_of(layout: Layout, groups: int, data: int, id_bytes: int, flags: int = 0) -> bytes:
+def file_of(
+    layout: Layout, groups: int, data: int, id_bytes: int, flags: int = 0, began_ns: int = BEGAN_NS
+) -> bytes:
     group = layout.add("DG", (0, groups, data, 0), bytes([id_bytes]) + bytes(7))
     identity = (b"UnFinMF " if flags else b"MDF     ") + b"4.11    ".ljust(52, b"\0") + pack("<HH", flags, 0)
-    header = pack("<Q", BEGAN_NS) + bytes(24)
+    header = pack("<Q", began_ns) + bytes(24)
     return identity + block("HD", (group, 0, 0, 0, 0, 0), header) + bytes(layout.data)
 
 
@@ -79,7 +83,10 @@ def begun() -> Layout:
     return Layout(ID_BYTES + HEAD.size + 6 * 8 + 32)
 
 
-def with_signal_data() -> bytes:
+EACH_ITS_OWN: Sequence[int | None] = (None,) * len(SENT)
+
+
+def with_signal_data(began_ns: int = BEGAN_NS, buses: Sequence[int | None] = EACH_ITS_OWN) -> bytes:
     """Return a file with one sort of records, and their data in a block of their own in front of them."""
     layout, offsets, values = begun(), [], b""
     for number in range(len(SENT)):
@@ -88,18 +95,20 @@ def with_signal_data() -> bytes:
     signal = layout.add("SD", (), values)
     first = described(layout, signal)
     group = layout.add("CG", (0, first, 0, 0, 0, 0), GROUP.pack(1, len(SENT), 2, 46, 22, 0))
-    rows = b"".join(record(number, offset) for number, offset in enumerate(offsets))
+    rows = b"".join(record(number, offset, buses[number]) for number, offset in enumerate(offsets))
     data = layout.add("DT", (), rows)
-    return file_of(layout, group, data, 0)
+    return file_of(layout, group, data, 0, 0, began_ns)
 
 
-def of_a_logger() -> bytes:
+def of_a_logger(buses: Sequence[int | None] = EACH_ITS_OWN) -> bytes:
     """Return a file that was not finished: records and their values in turns, in a block without a length."""
     layout = begun()
     values = layout.add("CG", (0, 0, 0, 0, 0, 0), GROUP.pack(2, 0, 1, 46, 0, 0))
     group = layout.add("CG", (values, described(layout, values), 0, 0, 0, 0), GROUP.pack(1, 0, 2, 46, 22, 0))
     file = file_of(layout, group, layout.end + 24 + 4 * 8 + 8, 1, OPEN)
-    rows = b"".join(b"\1" + record(number, 0) + b"\2" + value(number) for number in range(len(SENT)))
+    rows = b"".join(
+        b"\1" + record(number, 0, bus) + b"\2" + value(number) for number, bus in enumerate(buses)
+    )
     return file + HEAD.pack(b"##DT", HEAD.size, 0) + rows
 
 
@@ -148,3 +157,29 @@ def test_a_file_whose_description_is_cut_off_is_one_clear_line(tmp_path: Path) -
         CaptureError, match=r"drive\.mf4: MF4 that is cut off before what describes its frames"
     ):
         read_back(path, MF4)
+
+
+def test_a_channel_has_one_name_in_a_whole_file_that_counts_from_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mf4, "_CHUNK", 8)
+    path, buses = tmp_path / "x.mf4", [1] * 30 + [0, 1] * 5
+    for whole in (with_signal_data(BEGAN_NS, buses), of_a_logger(buses)):
+        path.write_bytes(whole)
+        found, _, _ = read_back(path, MF4)
+        assert [row[1] for row in listed(found)] == [f"can{bus}" for bus in buses]
+
+
+def test_a_start_that_no_capture_can_hold_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.mf4"
+    path.write_bytes(with_signal_data(1 << 63))
+    with pytest.raises(CaptureError, match=r"x\.mf4: MF4 that began at a time that no capture can hold"):
+        read_back(path, MF4)
+
+
+def test_frames_beyond_the_last_time_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "x.mf4"
+    path.write_bytes(with_signal_data((1 << 63) - 10_500_000))
+    found, told, _ = read_back(path, MF4)
+    assert len(listed(found)) == 11
+    assert told == ["29 frames of a time that no capture can hold"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bus.tmq import Client
+from bus.tmq import Client, address
 from bus.tmq.broker import Broker
 from bus.tmq.broker.presence import NAMED
 from bus.tmq.client.node import _HEARSAY
@@ -20,11 +20,13 @@ from bus.tmq.wire import (
     Address,
     Hello,
     address_frames,
+    data_of,
     pack_address,
     pack_hello,
     pack_shared,
+    unpack_hello,
 )
-from bus.wire.frame import pack
+from bus.wire.frame import SUB, pack
 from tests.bus.tmq.broker.broker_house import House
 from tests.helpers.peers import until
 from tests.helpers.tmq import say
@@ -147,3 +149,37 @@ async def test_many_clients_of_one_host_that_are_connected_are_no_strangers(hous
         assert await client.subscribe((1,))
     await until(lambda: len(publisher.subscribers((1,))) == 30)
     assert broker.stats.rejected == {}
+
+
+async def test_a_stranger_with_the_number_of_a_broker_is_not_taken_for_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client of the broker is adopted although the stranger is there, and not given back to it."""
+    monkeypatch.setattr(address, "is_own", lambda host: False)  # so that 127.0.0.2 is another machine
+    gone = house.broker()
+    broker = house.broker(peers=gone.urls)
+    client = await house.client(gone)
+    await until(lambda: broker.counts["peers"] == 1)
+    number = await asyncio.to_thread(_number_of, gone.addresses[0])
+    gone.close()
+    with socket.create_connection(broker.addresses[0], source_address=("127.0.0.2", 0)) as stranger:
+        await _greets(stranger, broker, number)
+        assert not any(tell for _, tell in broker.registry.share(SUB, (1,), client.address, number, 0.0)[0])
+        await until(lambda: broker.counts["adopted"] == 1)
+    with socket.create_connection(broker.addresses[0], source_address=("127.0.0.2", 0)) as stranger:
+        await _greets(stranger, broker, number)
+        assert list(broker.registry.own()) == [(SUB, (1,), client.address)]
+
+
+def _number_of(place: Address) -> int:
+    with socket.create_connection(place) as sock:
+        sock.sendall(pack_hello(Hello(9, 60_000)))
+        hello = unpack_hello(data_of(sock.recv(4096)))
+        assert hello is not None
+        return hello.node
+
+
+async def _greets(sock: socket.socket, broker: Broker, number: int) -> None:
+    before = broker.stats.received
+    sock.sendall(pack_hello(Hello(number, 60_000)))
+    await until(lambda: broker.stats.received > before and not broker.counts["waiting"])

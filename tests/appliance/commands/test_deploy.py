@@ -1,0 +1,72 @@
+"""`buscoupler deploy` and `rollback` refuse what cannot go well before any gateway is asked."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from appliance.commandline.cli import main
+from appliance.rollout.runner import Ssh
+
+PLANT = """
+name: plant
+gateways:
+  gw-a: {address: 10.0.0.1}
+  gw-b: {address: 10.0.0.2}
+buses: {plant: {on: gw-a, listen: ["tcp://10.0.0.1:5555"]}}
+"""
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    """A file that is there once a gateway was asked."""
+    return tmp_path / "asked"
+
+
+def told(words: list[str], asked: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line with which a command refuses, asking nobody."""
+    ssh = f'{sys.executable} -c \'open("{asked}", "w")\''
+    assert main([*words, "--ssh", ssh]) == 1
+    assert not asked.exists()
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    return line
+
+
+LONG = ("#" * 1023 + "\n").encode() * 1025
+
+
+@pytest.mark.parametrize(
+    ("data", "wrong"),
+    [(LONG, "longer than"), ((PLANT + "# é" + "é" * 600_000).encode(), "more than 1048576 bytes"),
+     (b"name: \xff\n", "not UTF-8"), (None, "irectory")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_sent_is_named(
+    tmp_path: Path, asked: Path, capsys: pytest.CaptureFixture[str], data: bytes | None, wrong: str
+) -> None:
+    file = tmp_path / "plant.yaml"
+    file.mkdir() if data is None else file.write_bytes(data)
+    line = told(["deploy", str(file)], asked, capsys)
+    assert line.startswith(f"buscoupler deploy: {file}:")
+    assert wrong in line
+
+
+@pytest.mark.parametrize("command", ["deploy", "rollback"])
+def test_gateways_that_share_a_file_are_refused(
+    tmp_path: Path, asked: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    file = tmp_path / "plant.yaml"
+    file.write_text(PLANT)
+    line = told([command, str(file), "--gateway", "gw-a", "--gateway", "gw-b=root@10.0.0.1"], asked, capsys)
+    share = "gw-a and gw-b share /etc/buscoupler/plant.yaml on 10.0.0.1"
+    assert line == f"buscoupler {command}: {share}: give each a file of its own, with {{gateway}} in --to\n"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "file", "shared"),
+    [("h", "h", "/etc/{gateway}/x", False), ("h", "H", "/x", True), ("a@h", "b@h", "/x", True),
+     ("a@h", "b@h", "x", False), ("ssh://h/", "h", "/x", True), ("ssh://h:1", "ssh://h:2", "/x", False),
+     ("::1", "0:0::1", "/x", True), ("h", "h", "/x/{gateway}/../y", True), ("h", "g", "/x", False)],
+)  # fmt: skip
+def test_a_file_is_shared_on_one_host_however_it_is_written(a: str, b: str, file: str, shared: bool) -> None:
+    assert Ssh({"gw-a": a, "gw-b": b}, file).sharing() == (["gw-a", "gw-b"] if shared else [])
