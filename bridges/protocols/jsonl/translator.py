@@ -19,8 +19,8 @@ class JsonTranslator(DelimitedTranslator):
     """A translator of lines that are JSON texts: the whole line, or its members by name.
 
     A line is rejected with the reasons of `reading.read`, and as `oversize`, `no object` (there are no
-    members in it) and `unmatched` (none of the members asked for is there, or a member has no name). A member that is null says
-    nothing; one that fits in no frame is rejected as `oversize`.
+    members in it) and `unmatched` (none of the members asked for is there, or a member has no name). A
+    member that is null says nothing; one that fits in no frame is rejected as `oversize`.
     """
 
     def __init__(self, record: JsonLines, wire: Wire) -> None:
