@@ -81,7 +81,7 @@ def test_an_order_of_two_letters_is_for_all_values_that_have_no_order_and_no_mor
 
 
 def test_a_pattern_has_room_for_that_of_its_commands() -> None:
-    more = {"write": True, "low": 0, "high": 1}
+    more: dict[str, Any] = {"write": True, "low": 0, "high": 1}
     Register(register=0, pattern=("a",) * 254, **more)
     with pytest.raises(ValueError, match="at most 254"):
         Register(register=0, pattern=("a",) * 255, **more)
