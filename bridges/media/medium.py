@@ -258,6 +258,11 @@ class Medium(Record):
         """Yield what the link needs of the machine that opens it, such as a driver or a device file."""
         yield from ()
 
+    @property
+    def is_line(self) -> bool:
+        """Whether the medium is a serial line, whose bytes take time."""
+        return False
+
     def item_seconds(self, item: Any) -> float | None:
         """Return the longest time of an item of a protocol on the wire, in seconds; None if unknown."""
         return None

@@ -109,6 +109,10 @@ class Protocol(Record):
     def check(self) -> None:
         """Check that the settings fit together. Raises ValueError if not."""
 
+    def unfit(self, is_line: bool) -> str:
+        """Return why the settings do not go with a medium; "" if they do. `is_line`: it is a serial line."""
+        return ""
+
     def translator(self, wire: "Wire") -> "Translator[Any]":
         """Make the translator of one opened wire. It may read files, and so block, and raise OSError or
         ValueError for what is wrong in them: the link calls it in a thread."""

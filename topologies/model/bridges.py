@@ -239,6 +239,8 @@ def _check_spoken(side: Side, protocol: Protocol) -> None:
         fit = [key for key, kind in PROTOCOLS.known() if set(carried) & set(kind.items)]
         instead = f"use {', '.join(fit)}, or leave protocol out" if fit else "leave protocol out"
         raise ValueError(f"{joined} does not carry the protocol {protocol.key}: {instead}")
+    if side.medium is not None and (unfit := protocol.unfit(side.medium.is_line)):
+        raise ValueError(unfit)
     if side.trunk:
         raise ValueError("a side with a protocol cannot be a trunk: its devices know no envelopes")
     if side.medium is not None and side.medium.hears_only and protocol.way.outward != ():

@@ -173,6 +173,10 @@ class Uart(Medium):
         return self.port
 
     @property
+    def is_line(self) -> bool:
+        return True
+
+    @property
     def byte_s(self) -> float:
         """The seconds that one byte takes on the line: start, data, parity and stop bits."""
         return (1 + self.data_bits + (self.parity != "N") + self.stopbits) / self.baud

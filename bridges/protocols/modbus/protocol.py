@@ -10,7 +10,7 @@ from bridges.protocols.asking import Asked, Asking, counted
 from bridges.protocols.protocol import Cycle, Problem
 from bus.kinds import load
 from bus.quantity.raw import TEXT, Order, Type, size_of
-from bus.schema import Check, Delay, Length, Range, Record, check_fields
+from bus.schema import Delay, Length, Range, Record, check_fields
 
 Kind = Literal["coil", "discrete", "input", "holding"]
 BITS = ("coil", "discrete")
@@ -22,19 +22,14 @@ PRINTED: dict[int, tuple[Kind, ...]] = {1: ("discrete",), 3: ("input", "holding"
 Late = Annotated[float, Range(0, 86_400_000)]
 
 
-def _check_one(device: int) -> None:
-    if device == 0:
-        raise ValueError("0 means all devices, of which none answers: name one, from 1 to 255")
-
-
-Address = Annotated[int, Check(_check_one, "the address of one device"), Range(1, 255)]
+Address = Annotated[int, Range(0, 255)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register(Asked):
     """One value in one or several registers, or one coil. Raises ValueError if its settings do not fit."""
 
-    device: Annotated[Address, "address of the device, or unit behind a TCP address"] = 1
+    device: Annotated[Address, "address of the device, or unit behind a TCP address, which may be 0"] = 1
     kind: Annotated[Kind, "which of the four tables of the device"] = "holding"
     register: Annotated[int, Range(0, 65_535), "number in the table, from 0: 40001 is holding 0"]
     length: Annotated[
@@ -131,6 +126,11 @@ class Modbus(Asking):
             most = self.settings(row.device).most or REGISTERS_MAX
             if row.count > most:
                 raise ValueError(f"{place(row)}: {row.count} registers, and its device is asked for {most}")
+
+    def unfit(self, is_line: bool) -> str:
+        if is_line and any(one.device == 0 for one in (*self.registers, *self.devices)):
+            return "device 0 means all devices of a line, of which none answers: name one, from 1 to 255"
+        return ""
 
     def settings(self, device: int) -> DeviceSettings:
         """Return what holds for a device, with every setting given."""

@@ -163,3 +163,10 @@ def test_a_shared_wire_of_a_protocol_asks_for_no_trunk_and_says_what_holds(side:
     apart = "".join(f"  {on}1: {{on: {on}, join: [{{bus: main, trunk: true}}, {{{side}}}]}}\n" for on in "ab")
     found = [one for one in check(loads(SHARED + apart)) if "exactly once" in one.text]
     assert [one.text for one in found if "without trunk" in one.text] == []
+
+
+def test_unit_0_of_modbus_is_a_device_with_tcp_and_all_devices_on_a_line() -> None:
+    modbus = "{{{medium}, protocol: {{modbus: {{registers: [{{device: 0, register: 0, pattern: a}}]}}}}}}"
+    assert warned(modbus.format(medium="tcp: {host: 10.0.0.9, port: 502}")) == []
+    with pytest.raises(InvalidTopology, match="device 0 means all devices of a line"):
+        warned(modbus.format(medium="uart: /dev/ttyS1"))

@@ -12,7 +12,7 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
     [
         ({"register": 65_536}, "out of range"),
         ({"register": 65_535, "type": "f32"}, "the last is 65535"),
-        ({"register": 0, "device": 0}, "0 means all devices"),
+        ({"register": 0, "device": -1}, "out of range"),
         ({"register": 0, "device": 256}, "out of range"),
         ({"register": 0, "write": True}, "needs min and max"),
         ({"register": 0, "write": True, "low": 2, "high": 1}, "min is above max"),
