@@ -108,7 +108,7 @@ def export_frames(source: Path, target: str, key: str) -> int:
         count, messages = exported(found, form, target, (rows, names))
         told = list(found.told.lines(OTHERS))
     none = ": a tap with `wire: true` records them, of a bridge side of CAN with a protocol"
-    more = f", {messages:,} messages" if messages else "" if count else none
+    more = f", {messages:,} messages" if messages else none if not count and has_rows(source) else ""
     print(f"{count:,} CAN frames{more}", file=sys.stderr)
     for line in told:
         print(plain(f"left out: {line}"), file=sys.stderr)

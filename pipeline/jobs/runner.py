@@ -1,7 +1,6 @@
 """The runner: runs a job by its record, shows its tables, and makes its exit status."""
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
@@ -14,7 +13,7 @@ from pipeline.input import read, sound
 from pipeline.jobs.opening import opened
 from pipeline.jobs.record import Job, OpenCapture, collected
 from pipeline.jobs.words import without_stacks
-from pipeline.output import place
+from pipeline.output import objects, place
 from pipeline.output.names import named, titled
 from pipeline.output.tables import width
 
@@ -75,7 +74,7 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
     ran = capture.facts.ran(capture.tell.seconds)
     if options.json:
         first = {"verdict": verdict._asdict()} if verdict else {}
-        print(json.dumps({**first, **shown, "run": ran}, default=_plain))
+        print(objects.line({**first, **shown, "run": ran}, _plain))
         return _status(job, verdict, shown)
     if verdict:
         print(verdict.line, fill(job.legend, width()), "", *texts, sep="\n")

@@ -1,7 +1,6 @@
 """`buscoupler pipeline sql`: Spark SQL on a capture, by a query or in a shell."""
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pipeline.errors import PipelineError, cause_of
 from pipeline.jobs import audit, signals
 from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, option
+from pipeline.output import objects
 from pipeline.output.names import titled
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Shell:
         rows = [row.asDict(recursive=True) for row in self.answer(query).limit(self._options.limit).collect()]
         if self._options.json:
             for row in rows:
-                print(json.dumps(row, default=_plain))
+                print(objects.line(row, _plain))
         elif rows:
             print(titled(f"{len(rows):,} rows", rows, self._capture.names))
         else:

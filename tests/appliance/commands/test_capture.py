@@ -198,3 +198,12 @@ async def test_a_frame_of_can_has_the_time_of_the_adapter(
     assert {one.ts_ns for one in read(tmp_path / "c") if one.kind == Kind.FRAME} == {
         round(told_s * 1e3) * 10**6
     }
+
+
+def test_an_empty_log_is_not_told_of_taps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.log").touch()
+    assert main(["capture", "export", str(tmp_path / "x.log"), str(tmp_path / "y.asc")]) == 1
+    assert capsys.readouterr().err == "0 CAN frames\n"
+    source = pcapng(tmp_path / "x.pcapng", [row(0, FRAMES[0])])
+    assert main(["capture", "export", str(source), str(tmp_path / "y.asc")]) == 1
+    assert "a tap with `wire: true` records them" in capsys.readouterr().err
