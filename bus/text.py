@@ -12,6 +12,7 @@ from typing import Any
 _LONGEST = 64  # difflib takes quadratic time for long input, which is no typing mistake anyway
 _LISTED = 24
 _SAID_LETTERS = 120
+_DIGITS = 20  # of 64 bits; Python refuses to read thousands of them
 _END_OF_LINE = re.compile("\r\n|\n|\r")
 _TELNET = re.compile(
     rb"\xff[\xfb-\xfe].", re.DOTALL
@@ -36,6 +37,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
 def fits(name: str, wanted: str) -> bool:
     """Return whether a name fits one in which `*` and `?` stand for any characters; brackets are letters."""
     return fnmatchcase(name, wanted.replace("[", "[[]"))
+
+
+def whole_in(text: str, most: int) -> int | None:
+    """Return the whole number in a text of at most 20 ASCII digits, up to `most`; None for any other text."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        return None
+    number = int(text)
+    return number if number <= most else None
 
 
 def hidden_in(text: str) -> str:

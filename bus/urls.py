@@ -64,12 +64,17 @@ def _hosted(text: str, scheme: str) -> Url:
     return Url(scheme, plain_host(host), port, parts.path)
 
 
-def _port(parts: SplitResult, scheme: str) -> int:
+def port_in(parts: SplitResult) -> int | None:
+    """Return the port of an address; None if it has none. Raises ValueError if it is no port."""
     try:
-        port = parts.port
+        return parts.port
     except ValueError:
         word = parts.netloc.rpartition(":")[2]
         raise ValueError(f'"{word[:64]}" is no port: write a number up to 65535') from None
+
+
+def _port(parts: SplitResult, scheme: str) -> int:
+    port = port_in(parts)
     if port is None:
         raise ValueError(f"the address has no port: write {scheme}://HOST:PORT")
     return port

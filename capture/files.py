@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from bus.errors import BusError
 from bus.extras import lacking
+from bus.text import whole_in
 from capture.schema import DATE, GATEWAY, META_VERSION, VERSION
 
 if TYPE_CHECKING:
@@ -193,9 +194,10 @@ def is_ours(file: "ParquetFile") -> bool:
 def check_version(path: Path | str, metadata: Mapping[bytes, bytes]) -> None:
     """Raise `CaptureError` if a file's metadata are none of a capture, or of a later version."""
     version = metadata.get(META_VERSION.encode(), b"").decode()
-    if not version.isdigit():
+    number = whole_in(version, 1 << 32)
+    if number is None:
         raise CaptureError(f"{path}: a Parquet file, but not of a capture")
-    if int(version) > VERSION:
+    if number > VERSION:
         raise CaptureError(
             f"{path}: capture schema {version}, and this program reads up to {VERSION}: update buscoupler"
         )

@@ -6,9 +6,10 @@ from math import inf
 from typing import TypeVar
 
 from bus.errors import BusError, words_of
+from bus.text import whole_in
 
 T = TypeVar("T")
-_DIGITS = 18  # no number here has more, and Python refuses to read very long ones
+_MOST = 10**18 - 1  # no number here is larger
 
 
 def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
@@ -38,9 +39,10 @@ def above_zero(word: str) -> float:
 
 def whole_above_zero(word: str) -> int:
     """Return a whole number above 0. Raises `ArgumentTypeError`."""
-    if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS and int(word)):
+    number = whole_in(word, _MOST)
+    if not number:
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write at least 1")
-    return int(word)
+    return number
 
 
 def hex_bytes(word: str) -> bytes:

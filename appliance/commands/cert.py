@@ -7,6 +7,7 @@ from json import dumps
 
 from bus.errors import BusError
 from bus.extras import lacking
+from bus.text import whole_in
 
 _DAYS_MAX = 36500
 
@@ -50,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _days(text: str) -> int:
-    days = int(text) if text.isdecimal() else 0
-    if not 0 < days <= _DAYS_MAX:
-        raise argparse.ArgumentTypeError(f"{text}: 1 to {_DAYS_MAX} days")
+    days = whole_in(text, _DAYS_MAX)
+    if not days:
+        raise argparse.ArgumentTypeError(f"{text[:40]}: 1 to {_DAYS_MAX} days")
     return days
 
 

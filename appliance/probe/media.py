@@ -10,7 +10,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
 from bus.schema import Check, Notation, Record, Ref, Setting, members, present, settings, unwrap
-from bus.text import closest
+from bus.text import closest, whole_in
 from bus.wire.notation import names_in
 
 Reader = Callable[[str], Any]
@@ -189,9 +189,10 @@ def _target(word: str, text: str, form: Form) -> dict[str, Any]:
 def host_and_port(target: str) -> tuple[str, int]:
     """Return host and port of `HOST:PORT` or `[v6]:PORT`. Raises `LinkError`."""
     host, _, port = target.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise LinkError(f"{target}: write it as HOST:PORT")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    number = whole_in(port, 65535)
+    if not host or number is None:
+        raise LinkError(f"{target[:64]}: write it as HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), number
 
 
 def _split(word: str, query: str, form: Form) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -17,9 +17,19 @@ from bus.text import (
     plain_lines,
     plain_values,
     said,
+    whole_in,
 )
 
 HOSTILE = "<script>\x1b[2J\r\u202e&\x00\n" + "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("17", 17), ("0017", 17), ("18", None), ("9" * 5000, None), ("-1", None), ("\u0663", None),
+     ("\u00b2", None), ("1_0", None), ("", None)],
+)  # fmt: skip
+def test_a_whole_number_is_of_few_ascii_digits(text: str, number: int | None) -> None:
+    assert whole_in(text, 17) == number
 
 
 def test_the_word_that_was_meant() -> None:

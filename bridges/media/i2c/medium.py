@@ -8,7 +8,10 @@ from bridges.items import Request
 from bridges.media.medium import Medium, Taken, Word
 from bus.needs import Device, Library, Need
 from bus.schema import Check, Delay, Length, QueueBytes, Range
+from bus.text import whole_in
 from bus.wire.envelope import ENVELOPE_BYTES
+
+_LINE_MAX = (1 << 32) - 1
 
 
 def _check_targets(targets: tuple[int, ...]) -> None:
@@ -19,9 +22,10 @@ def _check_targets(targets: tuple[int, ...]) -> None:
 def parse_alert(text: str) -> tuple[str, int]:
     """Return chip and line of a text like `/dev/gpiochip0:17`. Raises ValueError for any other text."""
     chip, _, line = text.rpartition(":")
-    if not chip.startswith("/") or not line.isdecimal():
-        raise ValueError(f"write the alert line as /dev/gpiochip0:17, not {text!r}")
-    return chip, int(line)
+    number = whole_in(line, _LINE_MAX)
+    if not chip.startswith("/") or number is None:
+        raise ValueError(f"write the alert line as /dev/gpiochip0:17, not {text[:64]!r}")
+    return chip, number
 
 
 def _check_alert(text: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from bus.urls import check_host
+from bus.urls import check_host, port_in
 
 SERVERS = ("socket", "rfc2217")
 _SCHEMES = ("", *SERVERS, "hwgrep")
@@ -35,7 +35,7 @@ def _check_expression(port: str) -> None:
 def server_of(url: str) -> tuple[str, int]:
     """Return the host and port of a serial server. Raises ValueError if the address has none."""
     parts = urlsplit(url)
-    host, port = parts.hostname, parts.port
+    host, port = parts.hostname, port_in(parts)
     if not host or not port or parts.query or parts.path.strip("/"):
         raise ValueError(f"write it as {parts.scheme}://host:port")
     check_host(host)

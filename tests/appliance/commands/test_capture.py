@@ -153,6 +153,7 @@ def test_a_file_of_a_later_version_is_refused_by_name(
             {META_VERSION: "99"},
             "capture schema 99, and this program reads up to 2: update buscoupler",
         ),
+        ("longer", {META_VERSION: "9" * 5000}, "a Parquet file, but not of a capture"),
         ("other", None, "a Parquet file, but not of a capture"),
     ):
         path = tmp_path / name / "date=2026-01-01" / "gateway=gw" / "1-0.parquet"

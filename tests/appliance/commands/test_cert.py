@@ -239,3 +239,9 @@ def test_each_refusal_is_one_line_and_changes_nothing(
     assert cert(*words) == 1
     assert capsys.readouterr().err.count("\n") == 1
     assert {path.name: path.read_bytes() for path in plant.iterdir()} == before
+
+
+def test_a_number_of_days_has_few_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cert("renew", "x.pem", "--ca", "ca.pem", "--days", "9" * 5000)
+    assert "1 to 36500 days" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.probe.endpoint import parse_endpoint
-from appliance.probe.media import forms
+from appliance.probe.media import forms, host_and_port
 from bridges.media import MEDIA
 from bridges.media.can.medium import Can
 from bridges.media.tcp.medium import Tcp
@@ -134,3 +134,8 @@ def test_what_only_listens_needs_nothing_that_a_sender_needs() -> None:
                 assert parse_endpoint(f"{target}?{spares}=true").link().state
                 with pytest.raises(LinkError, match="is missing"):
                     parse_endpoint(f"{target}?{spares}=false")
+
+
+def test_a_port_has_few_digits() -> None:
+    with pytest.raises(LinkError, match="write it as HOST:PORT"):
+        host_and_port(f"h:{'9' * 5000}")

@@ -57,6 +57,10 @@ class Files:
         self._kept_out = [[int(one) for one in pattern] for pattern in kept_out]
         self._cap_seq = [0] * len(names)
 
+    def has_begun(self, number: int) -> bool:
+        """Return whether a gateway has recorded something."""
+        return self._cap_seq[number] > 0
+
     def write(
         self, number: int, time_ns: Ints, place: Ints, frame: Ints, f: Frames, missed: Bools, drops: Drops,
         end_ns: int | None = None,

@@ -61,7 +61,8 @@ class Maker:
             self._deliver(frames, segment, rows, drops)
         is_last = first + count == self.plan.frames
         for number, part in enumerate(rows):
-            if is_last or any(len(one) for one in part.frame):
+            ends = is_last and self.files.has_begun(number)
+            if ends or any(len(one) for one in part.frame):
                 self._write(number, part, frames, drops[number], is_last)
 
     def _source(self, f: Frames, rows: list[Rows], drops: list[Drops]) -> None:

@@ -162,7 +162,16 @@ def test_gpio_line(monkeypatch: pytest.MonkeyPatch, pulls_up: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "17", "/dev/gpiochip0", "/dev/gpiochip0:", "gpiochip0:17", "/dev/gpiochip0:-1"]
+    "text",
+    [
+        "",
+        "17",
+        "/dev/gpiochip0",
+        "/dev/gpiochip0:",
+        "gpiochip0:17",
+        "/dev/gpiochip0:-1",
+        f"/dev/gpiochip0:{'9' * 5000}",
+    ],
 )
 def test_what_is_no_line_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="/dev/gpiochip0:17"):

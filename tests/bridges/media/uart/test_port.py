@@ -91,6 +91,7 @@ def test_a_byte_takes_the_time_of_its_bits() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"port": f"socket://h:{'9' * 5000}"}, f'^"{"9" * 64}" is no port: write a number up to 65535'),
         ({"port": "socket://h:1", "data_bits": 7}, "data_bits has no effect here"),
         ({"port": "socket://h:1", "xonxoff": True}, "xonxoff has no effect here"),
         ({"port": "socket://h:1", "dtr": False}, "dtr has no effect here"),
