@@ -128,7 +128,8 @@ class Modbus(Asking):
                 raise ValueError(f"{place(row)}: {row.count} registers, and its device is asked for {most}")
 
     def unfit(self, is_line: bool) -> str:
-        if is_line and any(one.device == 0 for one in (*self.registers, *self.devices)):
+        named = {row.device for row in self.registers} | {one.device for one in self.devices}
+        if is_line and 0 in named:
             return "device 0 means all devices of a line, of which none answers: name one, from 1 to 255"
         return ""
 
