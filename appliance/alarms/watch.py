@@ -6,7 +6,6 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from math import isfinite
 from typing import Any, Final
 
 from appliance.alarms.announcement import (
@@ -33,6 +32,7 @@ from bus.errors import BusError
 from bus.keys import Keyring
 from bus.names import Names
 from bus.quantity.known import Quantities, told
+from bus.quantity.quantity import Quantity
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern, token
 from topologies.resolved.alarms import ResolvedAlarm, ResolvedAlarms
@@ -47,6 +47,8 @@ SETTLE_S: Final = 4.0
 AT_ONCE: Final = 64
 """The most announcements of one look on one bus."""
 _SAVE_S: Final = 1.0
+_NUMBER_BYTES_MAX: Final = 64
+_UNKNOWN: Final = Quantity(())  # what no protocol describes is read as text
 _LATE_NS: Final = 3_600 * 10**9  # of an older end, nobody is told
 _LEVELS = {"warning": logging.WARNING, "critical": logging.ERROR}
 NOTHING: Final = ResolvedAlarms("", (), ())
@@ -158,13 +160,9 @@ class AlarmWatch:
     def _number(self, tokens: tuple[int, ...], data: bytes) -> float | None:
         """Return the value of a frame: as its protocol says, else the number that its data are as text."""
         quantity = self._quantities.find(tokens)
-        if quantity is not None:
-            return told(quantity, data)[1]
-        try:
-            number = float(data) if len(data) <= 64 else None
-        except ValueError:
+        if quantity is None and len(data) > _NUMBER_BYTES_MAX:
             return None
-        return number if number is not None and isfinite(number) else None
+        return told(quantity or _UNKNOWN, data)[1]
 
     def _merge(self, said: AlarmSaid) -> str:
         """Take an announcement of another gateway. Return the reason to reject it, "" if there is none."""

@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar
 from bridges.protocols.protocol import Problem, Protocol, Way, tokens_of
 from bridges.protocols.values import FormSetting, Valued
 from bus.quantity.quantity import Quantity
-from bus.quantity.raw import TEXT
+from bus.quantity.raw import TEXT, Layout, Order, check_shared_order
 from bus.quantity.settings import is_number
 from bus.schema import Delay, Key, Names, Range
 from bus.values import COMMAND
+from bus.wire.frame import TOKENS_MAX
 
 SET, RESULT = COMMAND, "result"
 """The last name of the pattern of a command, and of what became of it; before it stands that of the value."""
@@ -38,8 +39,18 @@ class Asked(Valued):
             raise ValueError("min is above max")
         if self.write and self.bit is not None:
             raise ValueError("one bit of a register cannot be written: others could change meanwhile")
+        if self.write and len(self.pattern) >= TOKENS_MAX:
+            raise ValueError(f"pattern: its commands need one name more, so at most {TOKENS_MAX - 1}")
         if not (self.read or self.write):
             raise ValueError("it is neither read nor written")
+
+    def check_shared_order(self, order: Order, size_bytes: int) -> None:
+        """Raise ValueError if the value has no order of its own, and that of its protocol is none for it."""
+        if self.order is None:
+            try:
+                check_shared_order(Layout(self.value_type, size_bytes, order))
+            except ValueError as error:
+                raise ValueError(f"{'/'.join(map(str, self.pattern))}: {error}") from None
 
     def quantity(self, form: "FormSetting") -> Quantity:
         """Return the description of the value."""

@@ -32,6 +32,12 @@ def _number(text: str) -> int:
     return int(text, 0)
 
 
+def _bounds(type_: Type) -> tuple[int, int]:
+    """Return the least and the greatest number that has a text: of bits and bytes, 0 and 1."""
+    bits = 1 if type_ == "bool" else 8 * (size_of(type_) or 0)
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if type_[0] == "i" else (0, (1 << bits) - 1)
+
+
 Choices = Annotated[
     Mapping[
         Annotated[str, Check(_check_number, "an integer"), Means(_number)], Annotated[str, Length(1, 64)]
@@ -68,8 +74,11 @@ class Valued(Record):
 
     @property
     def texts(self) -> Mapping[int, str]:
-        """The choices by number: keys in a file are text."""
-        return {int(number, 0): text for number, text in self.choices.items()}
+        """The choices by number: keys in a file are text. Of a signed type, 0xFFFF as sent is -1."""
+        bits = 8 * (size_of(self.value_type) or 0)
+        negative = 1 << bits - 1 if self.value_type[0] == "i" else 1 << bits
+        found = ((int(number, 0), text) for number, text in self.choices.items())
+        return {n - (1 << bits) if negative <= n < 1 << bits else n: text for n, text in found}
 
     @property
     def value_type(self) -> Type:
@@ -87,6 +96,14 @@ class Valued(Record):
             raise ValueError(f"type {self.value_type} has no choices")
         if self.bit is not None and (self.value_type != "bool" or self.bit >= 8 * size_bytes):
             raise ValueError(f"bit is for type bool, and 0 to {8 * size_bytes - 1}")
+        self._check_choices()
+
+    def _check_choices(self) -> None:
+        low, high = _bounds(self.value_type)
+        if (wrong := next((number for number in self.texts if not low <= number <= high), None)) is not None:
+            raise ValueError(f"choices: {wrong} does not fit type {self.value_type}")
+        if len(self.texts) < len(self.choices):
+            raise ValueError("two choices are the same number")
         if len(set(self.choices.values())) < len(self.choices):
             raise ValueError("two choices have the same text")
 

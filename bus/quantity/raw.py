@@ -62,6 +62,14 @@ def check_order(layout: Layout) -> None:
         raise ValueError(f"order {order} swaps pairs of bytes, and {layout.type} has {size}: ABCD or DCBA")
 
 
+def check_shared_order(layout: Layout) -> None:
+    """Raise ValueError if an order that all values of a table share says nothing of one of this size."""
+    order, size = layout.order, layout.size_bytes
+    if len(order) == 2 < size:
+        wide = "BADC or DCBA" if order == "BA" else "ABCD or CDAB"
+        raise ValueError(f"order {order} is for 2 bytes, and {layout.type} has {size}: write {wide}")
+
+
 def arrange(data: bytes, layout: Layout) -> bytes:
     """Return the bytes of a value with the highest first; called again, it undoes that.
 

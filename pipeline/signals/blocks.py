@@ -235,7 +235,8 @@ class Reader:
             if self.wanted.ends and not self._may_be_wanted(pattern):
                 continue
             part, quantity = data.take(pa.array(rows[some])), self.wanted.quantities.find(tokens)
-            for values in forms.read(self._form(tokens, part, quantity), part):
+            is_text = quantity is not None and quantity.is_text
+            for values in forms.read(self._form(tokens, part, quantity), part, is_text):
                 name = (pattern, values.name) if values.name else (above, last)
                 block = Block("", bus, *name, values.unit, times[rows[some]], values.numbers, values.texts)
                 if self.wanted.has(block.name):

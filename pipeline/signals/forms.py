@@ -67,8 +67,8 @@ def _is_text(data: pa.Array) -> bool:
     return text is not None and bool(pc.all(pc.match_substring_regex(text, _PRINTABLE)).as_py())
 
 
-def read(form: str, data: pa.Array) -> Iterator[Values]:
-    """Yield the signals in a column of data."""
+def read(form: str, data: pa.Array, is_text: bool = False) -> Iterator[Values]:
+    """Yield the signals in a column of data. `is_text`: in the form `text` they are never numbers."""
     if form == "number":
         yield Values("", "", _doubles(data, 8, ">f8"), None)
     elif form == "json":
@@ -79,7 +79,7 @@ def read(form: str, data: pa.Array) -> Iterator[Values]:
     elif form.startswith(STRUCT):
         yield from _struct(form.removeprefix(STRUCT), data)
     else:
-        yield _text(data)
+        yield Values("", "", None, _utf8(data)) if is_text else _text(data)
 
 
 def _utf8(data: pa.Array) -> pa.Array | None:

@@ -19,8 +19,8 @@ class JsonTranslator(DelimitedTranslator):
     """A translator of lines that are JSON texts: the whole line, or its members by name.
 
     A line is rejected with the reasons of `reading.read`, and as `oversize`, `no object` (there are no
-    members in it) and `unmatched` (none of the members asked for is there). A member that is null says
-    nothing; one that fits in no frame is rejected as `oversize`.
+    members in it) and `unmatched` (none of the members asked for is there, or a member has no name). A
+    member that is null says nothing; one that fits in no frame is rejected as `oversize`.
     """
 
     def __init__(self, record: JsonLines, wire: Wire) -> None:
@@ -75,6 +75,8 @@ class JsonTranslator(DelimitedTranslator):
         for name, one in value.items():
             if name and len(self._root) < TOKENS_MAX:
                 yield (*self._root, self._token(name)), one
+            elif len(value) > 1:  # else the whole line is
+                self.reject("unmatched")
 
     def _token(self, name: str) -> int:
         found = self._tokens.get(name)

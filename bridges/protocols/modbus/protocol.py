@@ -127,6 +127,7 @@ class Modbus(Asking):
         if len(set(numbers)) < len(numbers):
             raise ValueError("devices: a device is listed twice")
         for row in self.registers:
+            row.check_shared_order(self.settings(row.device).order or "ABCD", row.size_bytes)
             most = self.settings(row.device).most or REGISTERS_MAX
             if row.count > most:
                 raise ValueError(f"{place(row)}: {row.count} registers, and its device is asked for {most}")

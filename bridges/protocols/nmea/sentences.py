@@ -11,6 +11,7 @@ _WHOLE: Final = re.compile(
 )
 _TAG: Final = re.compile(rb"\\[ -\[\]-~]*\\")
 ADDRESS_BYTES: Final = 5
+ENCAPSULATING: Final = frozenset({"ABM", "BBM", "VDM", "VDO"})
 
 
 class Sentence(NamedTuple):
@@ -48,6 +49,11 @@ def parse(text: bytes) -> Sentence:
         return Sentence(reason="checksum")
     talker, kind = (address[:1], address[1:]) if address[0] == "P" else (address[:2], address[2:])
     return Sentence(talker, kind, body, written is not None)
+
+
+def start_of(sentence: Sentence) -> bytes:
+    """Return how a sentence begins: `!` if it encapsulates others, such as those of AIS, else `$`."""
+    return b"!" if sentence.talker != "P" and sentence.type in ENCAPSULATING else b"$"
 
 
 def checksum(body: bytes) -> int:

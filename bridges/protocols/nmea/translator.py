@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from bridges.protocols.delimited import DelimitedTranslator
 from bridges.protocols.nmea.protocol import Nmea
-from bridges.protocols.nmea.sentences import checksum, is_tag, parse, starts
+from bridges.protocols.nmea.sentences import checksum, is_tag, parse, start_of, starts
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, Wire, frame, published
 from bus.wire.pattern import token
@@ -71,6 +71,6 @@ class NmeaTranslator(DelimitedTranslator):
         parts = parse(data)
         if parts.reason:
             return Sent(why="checksum" if parts.reason == "checksum" else "malformed")
-        start = data[:1] if data[:1] in (b"$", b"!") else b"$"
+        start = data[:1] if data[:1] in (b"$", b"!") else start_of(parts)
         line = b"%b%b*%02X%b" % (start, parts.body, checksum(parts.body), _END)
         return Sent(why="oversize") if len(line) > self._record.longest_bytes else Sent([line])

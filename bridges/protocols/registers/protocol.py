@@ -74,6 +74,11 @@ class Registers(Asking):
     def rows(self) -> Sequence[ChipRegister]:
         return self.registers
 
+    def check(self) -> None:
+        Asking.check(self)
+        for row in self.registers:
+            row.check_shared_order(self.order, row.size_bytes)
+
     def cycles(self) -> Iterator[Cycle]:
         for row in self.registers:
             asked = Request(0, row.target, row.register, row.transfer_bytes)

@@ -133,7 +133,7 @@ def test_what_is_acknowledged_must_be_there(plant: SimulatedPlant) -> None:
 
 
 def test_frames_of_the_product_and_what_is_no_number_raise_nothing(plant: SimulatedPlant) -> None:
-    for data in (b"", b"warm", b"nan", b"inf", b"9" * 65, b"\xff"):
+    for data in (b"", b"warm", b"nan", b"inf", b"infinity", b"9_9", b"9" * 65, b"\xff"):
         plant.send("hall", "fridge/1", data)
     plant.wait(3)
     assert told(plant) == []

@@ -39,7 +39,8 @@ def test_each_member_under_its_name() -> None:
         ("json/b", b"true"),
         ("json/0x00000007", b"123456789012345678901234567890"),
     ]
-    assert rejected == {"null": 1}
+    assert rejected == {"null": 1, "unmatched": 1}
+    assert heard(b'{"": 1}\n', split=True) == ([], {"unmatched": 1})
 
 
 @pytest.mark.parametrize(

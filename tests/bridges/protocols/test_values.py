@@ -28,8 +28,25 @@ def test_settings_make_a_coding_with_the_order_of_the_device_if_they_have_none()
         ({"bit": 3}, 2, "for type bool"),
         ({"type": "bool", "bit": 16}, 2, "0 to 15"),
         ({"choices": {"1": "on", "0x2": "on"}}, 2, "same text"),
+        ({"choices": {"1": "on", "0x1": "off"}}, 2, "same number"),
+        ({"choices": {"0x10000": "on"}}, 2, "65536 does not fit type u16"),
+        ({"choices": {"-1": "on"}}, 2, "-1 does not fit"),
+        ({"type": "i16", "choices": {"-32769": "on"}}, 2, "-32769 does not fit"),
+        ({"type": "i16", "choices": {"0xFFFF": "on", "-1": "off"}}, 2, "same number"),
+        ({"type": "bool", "choices": {"2": "on"}}, 2, "2 does not fit"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], size_bytes: int, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Valued(pattern=("a",), **settings).check_value(size_bytes)
+
+
+def test_a_choice_of_a_signed_type_is_meant_as_it_is_sent() -> None:
+    one = Valued(pattern=("a",), type="i16", choices={"0xFFFF": "none", "-2": "wait", "0x7fff": "most"})
+    one.check_value(2)
+    assert [one.coding(2).decode(data) for data in (b"\xff\xff", b"\xff\xfe", b"\x7f\xff")] == [
+        "none",
+        "wait",
+        "most",
+    ]
+    assert one.quantity("text").choices == {-1: "none", -2: "wait", 32767: "most"}

@@ -11,6 +11,8 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
 from bridges.items import EXTENDED
+from bus.quantity.known import Quantities
+from bus.quantity.quantity import Quantity
 from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
 from pipeline.signals.blocks import Wanted, ends_with
@@ -137,6 +139,13 @@ def test_no_message_takes_the_values_of_others_away(sort: str) -> None:
     assert found["plant/state/z"] == [2.0]
     if DATA[sort][0].startswith(b"{"):
         assert found["plant/temp/z"] == [1.0]
+
+
+def test_what_a_table_has_as_text_is_no_number() -> None:
+    known = Quantities([Quantity(("plant", "state"), is_text=True), Quantity(("plant", "temp"))])
+    rows = [Seen(n, name, b"0012345") for n, name in enumerate(("plant/state", "plant/temp"))]
+    found = shown(blocks_of(rows, Wanted(quantities=known)))
+    assert found == {"plant/state": ["0012345"], "plant/temp": [12345.0]}
 
 
 def test_each_value_has_the_unit_that_its_message_names() -> None:

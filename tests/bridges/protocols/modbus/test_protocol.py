@@ -44,6 +44,8 @@ TEXT = Register(register=0, type="bits", length=1, pattern=("a",))
         ({"devices": (DeviceSettings(device=1, most=1),)}, "its device is asked for 1"),
         ({"form": "number", "registers": (TEXT,)}, "no text"),
         ({"registers": ()}, "0 given"),
+        ({"order": "BA"}, "a: order BA is for 2 bytes, and f32 has 4: write BADC or DCBA"),
+        ({"devices": (DeviceSettings(device=1, order="AB"),)}, "order AB is for 2 bytes"),
     ],
 )  # fmt: skip
 def test_a_table_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> None:
@@ -67,3 +69,19 @@ def test_a_table_says_what_enters_what_leaves_and_what_the_values_are() -> None:
     }
     assert record.asks
     assert record.stops_in_doubt
+
+
+def test_an_order_of_two_letters_is_for_all_values_that_have_no_order_and_no_more_bytes() -> None:
+    rows = (
+        Register(register=0, pattern=("a",)),
+        Register(register=1, kind="coil", pattern=("b",)),
+        Register(register=2, type="f32", order="CDAB", pattern=("c",)),
+    )
+    assert Modbus(registers=rows, order="BA").settings(1).order == "BA"
+
+
+def test_a_pattern_has_room_for_that_of_its_commands() -> None:
+    more: dict[str, Any] = {"write": True, "low": 0, "high": 1}
+    Register(register=0, pattern=("a",) * 254, **more)
+    with pytest.raises(ValueError, match="at most 254"):
+        Register(register=0, pattern=("a",) * 255, **more)

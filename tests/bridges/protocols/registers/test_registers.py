@@ -150,3 +150,10 @@ def test_a_write_that_was_not_acknowledged_is_not_known_and_not_sent_again() -> 
 def test_a_row_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         chip(0, "a", **settings)
+
+
+def test_an_order_of_two_letters_is_for_words_and_single_bytes_only() -> None:
+    rows = chip(0, "a", type="u8"), chip(1, "b"), chip(3, "c", type="f32", order="ABCD")
+    assert Registers(registers=rows, order="BA").order == "BA"
+    with pytest.raises(ValueError, match="d: order BA is for 2 bytes, and u24 has 3"):
+        Registers(registers=(*rows, chip(7, "d", type="u24")), order="BA")
