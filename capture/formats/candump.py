@@ -6,7 +6,7 @@ so far. Read by numpy, a megabyte at a time. Needs numpy.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -232,6 +232,11 @@ class Writer:
 def interface_name(name: str) -> str:
     """Return a name that an interface may have."""
     return _OTHER.sub("_", name)[:_NAME_CHARS] or "can"
+
+
+def cut() -> Callable[[str], str]:
+    """Return the function from names to those of interfaces."""
+    return interface_name
 
 
 def compact(number: int, size: int, marks: int, is_fd: bool, data: str) -> str:

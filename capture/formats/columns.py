@@ -4,6 +4,7 @@ Tools of Vector and PEAK number channels from 1: channel 1 is `can0`, as python-
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -69,6 +70,12 @@ def classic(code: int) -> tuple[int, int]:
 def channel_of(number: int) -> str:
     """Return the name of a numbered channel."""
     return f"can{max(0, number - 1)}"
+
+
+def numbered() -> Callable[[str], str]:
+    """Return the function from names to those of the numbers that they have in one file."""
+    numbers = Numbers()
+    return lambda name: channel_of(numbers.of(name))
 
 
 class Numbers:

@@ -199,6 +199,7 @@ class Losses:
     def __init__(self, form: Format, told: Told) -> None:
         self._form, self._told = form, told
         self._channels = set[str]()
+        self._naming, self._named = form.names(), dict[str, str]()
         self._first_ns: int | None = None
 
     def fitted(self, frames: Frames, step_ns: int) -> Frames:
@@ -225,11 +226,26 @@ class Losses:
         if step_ns > 1:
             cut = int((kept.ts_ns % step_ns != 0).sum())
             told.leave(f"times cut to {step_ns:,} ns, the step of {form.key}", cut)
+        if len(kept):
+            self._tell_names(kept)
         if not form.channels:
             self._channels.update(frames.names)
             if len(self._channels) > 1:
                 told.counts[f"channels, which {form.key} does not tell apart"] = len(self._channels)
         return kept
+
+    def _tell_names(self, frames: Frames) -> None:
+        """Count the names that become others, and those that become one."""
+        key = self._form.key
+        for name in frames.names:
+            if name in self._named:
+                continue
+            found = self._naming(name)
+            if found in self._named.values():
+                self._told.leave(f"names that are the same as others in {key}", 1, f"{name} is {found}")
+            elif found != name:
+                self._told.leave(f"names that are others in {key}", 1, f"{name} is {found}")
+            self._named[name] = found
 
     def _from_first(self, frames: Frames) -> Frames:
         """Give frames that are before the first one its time."""

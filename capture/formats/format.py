@@ -1,6 +1,6 @@
 """The record of a format of files: what readers, the command, its help, the page and tests are made of."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
@@ -64,6 +64,9 @@ class Format:
     codes: bool = True
     channels: bool = True
     directions: bool = True
+    naming: str = ""
+    """As `module:thing`, what makes, for one file, the function from the name of a channel to the name that a
+    reader finds; "" where that is the same."""
     relative: bool = False
     """Its times count from the first frame, cut to ms; none is before that."""
     rows: bool = False
@@ -79,6 +82,11 @@ class Format:
         """Read a file. Raises `CaptureError` if it is none of this format, or a package is missing."""
         found: Iterator[Frames | list[Packet]] = self._loaded(self.reads)(source, style)
         return found
+
+    def names(self) -> Callable[[str], str]:
+        """Return the function from the names of channels of one file to those that a reader finds."""
+        made: Callable[[str], str] = self._loaded(self.naming)() if self.naming else str
+        return made
 
     def output(self, file: BinaryIO, style: Style) -> Output:
         """Begin to write a file. Raises `CaptureError` if a package is missing."""

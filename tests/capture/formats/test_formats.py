@@ -146,6 +146,26 @@ def test_late_times_come_back_and_one_beyond_what_a_format_has_is_told(
         assert imported(path, tmp_path / "d", "car", READERS[form.key].key).written == 1
 
 
+@of_each
+def test_names_that_a_reader_finds_otherwise_are_told(form: Format, tmp_path: Path) -> None:
+    names = ["vcan123", "a-long-interface-1", "a-long-interface-2"]
+    frames, told = replace(some(3, form), names=names, channel=np.arange(3)), Told()
+    kept = Losses(form, told).fitted(frames, form.step_ns)
+    found = [row[1] for row in listed(read_back(put(tmp_path / "x", written(form, kept)), form)[0])]
+    lines = [line for line in told.lines() if "names" in line]
+    if form.key == "candump":
+        assert found == ["vcan123", "a-long-interfac", "a-long-interfac"]
+        assert lines == [
+            "1 names that are others in candump, such as 'a-long-interface-1 is a-long-interfac'",
+            "1 names that are the same as others in candump, such as 'a-long-interface-2 is a-long-interfac'",
+        ]
+    elif form.naming:
+        assert found == ["can23", "can1", "can2"]
+        assert lines == [f"3 names that are others in {form.key}, such as 'vcan123 is can23'"]
+    elif form.channels:
+        assert (found, lines) == (names, [])
+
+
 def test_a_log_that_has_grown_adds_only_what_is_new(tmp_path: Path) -> None:
     form = BY_KEY["candump"]
     data = written(form, some(300, form))
