@@ -106,11 +106,13 @@ class Connection:
 
     @property
     def far_host(self) -> str:
-        """The address of the other machine on the connection; "" once it is closed, or was reset."""
+        """The address of the other machine on the connection; "" once it is closed, or was reset, and for a
+        socket of this machine that has none."""
         try:
-            return "" if self.closed else str(self._socket.getpeername()[0])
+            place = None if self.closed else self._socket.getpeername()
         except OSError:
             return ""
+        return str(place[0]) if isinstance(place, tuple) else ""
 
     def met(self, silence_s: float = 0.0) -> bool:
         """Note that the handshake is complete. Return whether this is the first time."""

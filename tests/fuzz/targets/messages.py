@@ -143,7 +143,11 @@ def _announced(pieces: Pieces) -> object:
     if found is not None and found.state is not None:
         again = heard(announced(found.gateway, "warm", found.key, found.state))
         assert again is None or again.state is None or again.state.version == found.state.version
-    return found, unpacked(data), unproven(data, _RING)
+    try:
+        kept = unpacked(data)
+    except ValueError:
+        kept = {}
+    return found, kept, unproven(data, _RING)
 
 
 def _announced_seeds() -> list[bytes]:
