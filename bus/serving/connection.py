@@ -11,7 +11,7 @@ from bus.serving.objects import MANY, Cutter, ObjectDecoder, Objects
 from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import NoGathering
 from bus.transports.secure import SecureSocket
-from bus.transports.sockets import tune
+from bus.transports.sockets import far_host, tune
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.wire.batch import Batch
 
@@ -106,13 +106,8 @@ class Connection:
 
     @property
     def far_host(self) -> str:
-        """The address of the other machine on the connection; "" once it is closed, or was reset, and for a
-        socket of this machine that has none."""
-        try:
-            place = None if self.closed else self._socket.getpeername()
-        except OSError:
-            return ""
-        return str(place[0]) if isinstance(place, tuple) else ""
+        """The address of the other machine on the connection; "" without one, and once it is closed."""
+        return "" if self.closed else far_host(self._socket)
 
     def met(self, silence_s: float = 0.0) -> bool:
         """Note that the handshake is complete. Return whether this is the first time."""

@@ -164,6 +164,16 @@ def numeric(host: str, port: int) -> tuple[int, Any]:
     return family, (plain, port, 0, number)
 
 
+def far_host(sock: Any) -> str:
+    """Return the address of the machine at the other end of a socket; "" where there is none, as of a local
+    socket, and once the other end has gone."""
+    try:
+        place = sock.getpeername()
+    except OSError:
+        return ""
+    return str(place[0]) if isinstance(place, tuple) else ""
+
+
 def file_of(path: str) -> tuple[int, int] | None:
     """Return the device and inode of the file at `path`; None if there is none."""
     try:

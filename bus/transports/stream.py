@@ -21,7 +21,7 @@ from bus.transports.gathering import WAIT_S, Gathering
 from bus.transports.peers import Identity
 from bus.transports.portion import LEAST_BYTES, Portion
 from bus.transports.secure import SecureSocket
-from bus.transports.sockets import CLOSED_BY_PEER
+from bus.transports.sockets import CLOSED_BY_PEER, far_host
 from bus.wire.batch import Batch, Buffer
 from bus.wire.handshake import Handshake
 from bus.wire.sp import SCRATCH_BYTES
@@ -227,11 +227,7 @@ class StreamPipe(Pipe):
 
     def identity(self) -> Identity:
         """Return the identity of the peer. Call it after the handshake."""
-        try:
-            host = "" if self._socket.family == socket.AF_UNIX else self._socket.getpeername()[0]
-        except OSError:  # it has gone
-            host = ""
-        return Identity(host, self._secure.peer_names() if self._secure is not None else ())
+        return Identity(far_host(self._socket), self._secure.peer_names() if self._secure is not None else ())
 
     def rehome(
         self, on_batch: "Callable[[Any, StreamPipe], None]", on_ready: "Callable[[StreamPipe], None]"
