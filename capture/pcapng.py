@@ -11,7 +11,7 @@ from struct import error as StructError
 from typing import BinaryIO, Final, NamedTuple
 
 from bus.names import lines_of
-from capture.schema import Kind
+from capture.schema import TIME_MAX_NS, Kind
 
 DISSECTOR: Final = Path(__file__).with_name("buscoupler.lua")
 """For Wireshark and tshark: it shows what `Writer` writes, and our wire formats."""
@@ -27,7 +27,6 @@ _PACKET_HEAD = Struct("<5I")
 _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_FLAGS, _OPTION_APPLICATION = 2, 9, 2, 4
 _BLOCK_BYTES_MAX = 1 << 24
 _NAMES_BYTES = 1 << 15  # in one packet: Wireshark takes 256 KiB
-_TIME_MAX_NS = (1 << 63) - 1  # in 2262: no capture holds more, and the day of more may be none
 _BETWEEN = " | "  # gateway, hub and bus, in an interface's name
 
 
@@ -217,6 +216,6 @@ def _read_packet(body: bytes, order: str, interfaces: list[Interface]) -> Packet
         return None
     ticks, ns = high << 32 | low, interfaces[number].ns
     ts_ns = ticks if ns == 1.0 else int(ticks * ns)
-    if ts_ns > _TIME_MAX_NS:
+    if ts_ns > TIME_MAX_NS:
         return None
     return decode(ts_ns, interfaces[number].name, body[20 : 20 + captured])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     import pyarrow
 
+TIME_MAX_NS: Final = (1 << 63) - 1
+"""The last time that a row can have, in ns since 1970: its column is an i64. It is in 2262."""
 VERSION: Final = 2
 """Of this schema. A reader takes its own version and older ones, and refuses later ones by name. 2 added
 `contents`."""

@@ -14,6 +14,7 @@ import numpy as np
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
 from capture.formats.source import Source, Told, line_blocks
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Flags, Frames, Ints, Octets
+from capture.schema import TIME_MAX_NS
 
 _HEX: Final = np.full(256, 255, np.uint8)
 for _number, _digit in enumerate(b"0123456789ABCDEF"):
@@ -23,8 +24,7 @@ for _number, _digit in enumerate(b"abcdef", 10):
 _DECIMAL: Final = np.where(_HEX < 10, _HEX, 255)
 _IS_SIZE: Final = np.isin(np.arange(256), FD_SIZES)
 _SECONDS_DIGITS, _FRACTION_DIGITS = 10, 9
-_TIME_MAX_NS: Final = (1 << 63) - 1
-_SECONDS_MAX: Final = _TIME_MAX_NS // 10**9
+_SECONDS_MAX: Final = TIME_MAX_NS // 10**9
 _NAME_CHARS: Final = 15  # IFNAMSIZ, without its zero
 _DIRECTED: Final = re.compile(rb"#\S* [TR]$")
 _CODED: Final = re.compile(rb"#(#[0-9A-Fa-f]{129}|([0-9A-Fa-f]{16}|R8)_[9A-Fa-f])$")
@@ -116,7 +116,7 @@ def parse(block: bytes, told: Told, style: dict[str, Any]) -> Frames:
     fraction, is_fraction = lines.number(dot + 1, close, _FRACTION_DIGITS, _DECIMAL, 10)
     good &= is_fraction & (lines.at(lines.starts) == ord("("))
     fraction *= 10 ** np.clip(_FRACTION_DIGITS - (close - dot - 1), 0, _FRACTION_DIGITS)
-    good &= (seconds < _SECONDS_MAX) | (seconds == _SECONDS_MAX) & (fraction <= _TIME_MAX_NS % 10**9)
+    good &= (seconds < _SECONDS_MAX) | (seconds == _SECONDS_MAX) & (fraction <= TIME_MAX_NS % 10**9)
     name = lines.past_blanks(close + 2)
     space = lines.first(b" ", name)
     good &= (lines.at(close + 1) == ord(" ")) & (space > name) & (space < lines.ends)

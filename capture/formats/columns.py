@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Frames
+from capture.schema import TIME_MAX_NS
 
 _DIGITS: Final = re.compile(r"\d{1,2}$")
 CODES: Final = {size: code for code, size in enumerate(FD_SIZES)}
 """The length codes of FD frames, by length."""
-_TIME_MAX_NS: Final = (1 << 63) - 1
 _CLASSIC_SIZES: Final = range(CLASSIC_DATA + 1)
 
 
@@ -41,7 +41,7 @@ class Builder:
         data: bytes,
     ) -> bool:
         """Add a frame; data are filled with zeros or cut to `size`. Return False if it cannot be one."""
-        if not 0 <= ts_ns <= _TIME_MAX_NS or size not in (CODES if is_fd else _CLASSIC_SIZES):
+        if not 0 <= ts_ns <= TIME_MAX_NS or size not in (CODES if is_fd else _CLASSIC_SIZES):
             return False
         number = self._names.setdefault(name, len(self._names))
         self._rows.append((ts_ns, number, is_sent, identifier, size, marks, is_fd))

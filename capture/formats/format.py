@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 
 from bus.extras import lacking
 from capture.files import CaptureError
+from capture.schema import TIME_MAX_NS
 
 if TYPE_CHECKING:
     from bus.names import Names
@@ -57,7 +58,7 @@ class Format:
     signs: tuple[bytes, ...] = ()
     looks: bytes = b""
     step_ns: int = 1
-    last_ns: int = (1 << 63) - 1
+    last_ns: int = TIME_MAX_NS
     fd: bool = True
     remote: bool = True
     errors: bool = True

@@ -33,13 +33,13 @@ from capture.formats.mdf_blocks import (
 from capture.formats.mdf_records import Mixed, Records, Values, Window, equal, ints, times_ns
 from capture.formats.source import Source, Told
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Frames, codes_of, joined, ordered
+from capture.schema import TIME_MAX_NS
 
 SORTS: Final = {"CAN_DataFrame": 0, "CAN_RemoteFrame": REMOTE, "CAN_ErrorFrame": ERROR}
 """The names of frames in the standard, and what their identifiers have."""
 _STANDARD_MAX: Final = 0x7FF
 _TEXTS: Final = (6, 7)
 _CHUNK: Final = 1 << 14
-_TIME_MAX_NS: Final = (1 << 63) - 1
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
@@ -59,7 +59,7 @@ def _frames_in(blocks: Blocks, source: Source) -> Iterator[Frames]:
     begin_ns, found = began_ns(blocks), list(data_groups(blocks, source.told))
     if begin_ns is None or (not found and source.told.counts):
         raise CaptureError(f"{source.path}: MF4 that is cut off before what describes its frames")
-    if begin_ns > _TIME_MAX_NS:
+    if begin_ns > TIME_MAX_NS:
         raise CaptureError(f"{source.path}: MF4 that began at a time that no capture can hold")
     numbers = _Numbers(0 if any(_has_zero(blocks, one) for one in found) else 1)
     runs = (_run(blocks, one, numbers, begin_ns, source.told) for one in found)

@@ -30,6 +30,7 @@ from capture.frames import (
     codes_of,
 )
 from capture.pcapng import LINKTYPE_USER0, Packet
+from capture.schema import TIME_MAX_NS
 
 CAN, SLL, SLL2 = 227, 113, 276
 _FDF: Final = 0x04
@@ -37,7 +38,6 @@ _XL: Final = 0x80
 _HEAD: Final = 8
 _SNAP: Final = 262_144
 _PACKET_BYTES_MAX: Final = 1 << 24
-_TIME_MAX_NS: Final = (1 << 63) - 1
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000),
     b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1),
@@ -306,11 +306,11 @@ class _Section:
 def _times(ticks: Any, ns: float) -> tuple[Ints, Flags]:
     """Return times in ns of ticks, and which of them a capture can hold."""
     if ns >= 1 and ns == int(ns):
-        fits = ticks <= np.uint64(_TIME_MAX_NS // int(ns))
+        fits = ticks <= np.uint64(TIME_MAX_NS // int(ns))
         return np.where(fits, ticks, 0).astype(np.int64) * int(ns), fits
     found = [int(tick * ns) for tick in ticks.tolist()]
-    fits = np.array([one <= _TIME_MAX_NS for one in found])
-    return np.array([one if one <= _TIME_MAX_NS else 0 for one in found], np.int64), fits
+    fits = np.array([one <= TIME_MAX_NS for one in found])
+    return np.array([one if one <= TIME_MAX_NS else 0 for one in found], np.int64), fits
 
 
 def _packed(frames: Frames) -> Iterator[tuple[int, int, bool, bytes]]:
