@@ -82,6 +82,11 @@ class Commands:
             self._settled.append((len(command.message), "stale"))
             self.tell(command.place, f"refused: it waited longer than {1000 * self._age_s:g} ms")
 
+    @property
+    def first(self) -> Command:
+        """The command that is written next."""
+        return self._waiting[0]
+
     def next(self) -> Command:
         """Return the command that is written now, and count it as sent."""
         command = self._waiting.popleft()

@@ -33,6 +33,7 @@ class Mbap:
         self.free_s = self.heard_s = -inf
         self._reject, self._broken = reject, broken
         self._came = bytearray()
+        self.knows_echo = True  # no connection echoes
         self._ask, self._number = Ask(0, b"\0"), 0
         self._instead = ""
         self._end_s = inf

@@ -48,7 +48,7 @@ class Rtu:
 
     `reject(reason, bytes)` is called for input that becomes no answer. `disturbed(now_s)` is called when
     something came that nobody had asked for, or nothing good did: an answer may be on its way that belongs to
-    an earlier request.
+    an earlier request. `knows_echo`: a request that reads has told whether the line echoes.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class Rtu:
         self._reject, self._disturbed = reject, disturbed
         self._byte_s = byte_s
         self._silence_s = silence_s or max(SILENCE_S, SILENCE_CHARACTERS * byte_s)
-        self._echoes, self._late_s = False, 0.0
+        self.knows_echo = self._echoes = False
+        self._late_s = 0.0
         self._late_until_s = -inf
         self._came = bytearray()
         self._ask = Ask(0, b"\0")
@@ -162,5 +163,6 @@ class Rtu:
             self._disturbed(now_s)
         elif not self._stripped and not self._ask.is_write:
             self._echoes = False
+        self.knows_echo = self.knows_echo or not self._ask.is_write
         self._came.clear()
         return outcome

@@ -58,7 +58,8 @@ class ModbusTranslator(Asker[bytes, Request]):
 
     On RTU an answer says of neither which register nor which request it is. So for a while after a timeout,
     or after anything that nobody asked for, an answer is held until the device has answered another request
-    rightly, whose answer has another length.
+    rightly, whose answer has another length. Before the first command a request that reads tells whether the
+    line echoes.
     """
 
     def __init__(self, record: Modbus, wire: Wire) -> None:
@@ -102,6 +103,27 @@ class ModbusTranslator(Asker[bytes, Request]):
         poll = Request(device=unit, name=block.name, poll_s=block.poll_s, block=block, unit=unit)
         self._schedule(poll, due_s)
 
+    def _begin(self, now_s: float) -> list[bytes]:
+        if not self._commands or self._again is not None or self._wired.knows_echo:
+            return super()._begin(now_s)
+        if self._is_due(now_s):
+            self._read_next = True
+            return super()._begin(now_s)
+        return [self._listen(now_s)]
+
+    def _listen(self, now_s: float) -> bytes:
+        """Begin to read what a command is about to write, and forget the values: the answer to a write of one
+        value looks like its echo, so it first must be known whether the line echoes."""
+        row = self._commands.first.place.row
+        assert isinstance(row, Register)
+        block, unit = (
+            Block(row.device, row.kind, row.register, row.count, 0.0, (row,)),
+            self._units[row.device],
+        )
+        self._asked = Request(device=unit, name=block.name, poll_s=0.0, block=block, unit=unit)
+        self._confirming = True
+        return self._send(block.ask, unit, now_s)
+
     def _read(self, poll: Request, now_s: float) -> bytes:
         self._confirming = bool(self._held)
         return self._send(poll.block.probe() if self._held else poll.block.ask, poll.unit, now_s)
@@ -128,7 +150,8 @@ class ModbusTranslator(Asker[bytes, Request]):
         unit, held = self._device(asked), self._held
         self._held = []
         unit.behind = unit.behind or outcome.fault in _LATE
-        unit.confirmed_s = unit.confirmed_s if outcome.fault else now_s
+        if held and not outcome.fault:
+            unit.confirmed_s = now_s
         super()._note(unit, outcome, now_s)
         return held  # none if it was no answer to the request
 

@@ -9,7 +9,6 @@ import pytest
 from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
 from bridges.protocols.modbus.rtu import crc16
 from tests.bridges.protocols.modbus.bench import Bench, Device, Said
-from tests.bridges.protocols.spoken_support import message
 
 NAMES = "a b c d m set result"
 FRAMINGS = pytest.mark.parametrize("tcp", [False, True], ids=["rtu", "tcp"])
@@ -342,27 +341,6 @@ def test_a_reply_in_pieces_is_put_together(tcp: bool) -> None:
     line = bench(table(), Pieces(tcp=tcp)).run(5)
     assert set(line.of("b")) == {b"50"}
     assert line.rejected == {}
-
-
-def test_an_adapter_that_hears_itself_is_found_out_and_a_write_there_is_not_done_by_its_echo() -> None:
-    class Echoing(Device):
-        alive = True
-
-        def hear(self, data: bytes) -> Said:
-            return [(0.0, data), *(super().hear(data) if self.alive else [])]
-
-    device = Echoing()
-    line = bench(table(row(3, "a"), row(9, "b", write=True, low=0, high=500)), device).run(3)
-    assert set(line.of("a")) == {b"3"}
-    assert line.rejected["echo"] > 3
-    assert set(line.rejected) == {"echo"}
-    line.send(message("b/set", b"7"))
-    line.run(4)
-    assert line.of("b/result") == [b"done"]
-    device.alive = False
-    line.send(message("b/set", b"8"))
-    line.run(6)
-    assert line.of("b/result")[1:] == [b"not known: no answer"]
 
 
 def test_a_register_that_does_not_exist_is_told_by_its_place_and_the_others_are_read() -> None:
