@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from bus.schema import Names
+from bus.key_types import Names
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern

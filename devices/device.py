@@ -11,8 +11,9 @@ from os.path import normpath
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, NamedTuple
 
+from bus.key_types import Gateway
 from bus.needs import Library, Need
-from bus.schema import Gateway, Record, Where
+from bus.schema import Record, Where
 from bus.transports.options import Tls
 from bus.urls import split_url
 

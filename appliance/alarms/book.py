@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from appliance.alarms.announcement import KEY_TOKENS_MAX
 from appliance.alarms.conditions import Judge
 from appliance.alarms.states import NUMBER_MAX, State, merged, state_of, words_of
-from bus.schema import TOKEN_MAX
+from bus.key_types import TOKEN_MAX
 from bus.wire.pattern import token
 from topologies.resolved.alarms import ResolvedAlarm
 

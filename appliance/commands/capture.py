@@ -39,9 +39,9 @@ from appliance.process.interrupts import status_of
 from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from bus.hub import Hub, Link, Pipe, arrived_ns
+from bus.key_types import check_name
 from bus.keys import ring_of
 from bus.names import texts
-from bus.schema import check_name
 from bus.text import plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError

@@ -16,7 +16,8 @@ from appliance.probe.listening import listened
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
 from bus.errors import BusError
-from bus.schema import NAME, settings
+from bus.key_types import NAME
+from bus.schema import settings
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from bus.schema import Bytes, Key, Length, Name, Path, Patterns, Range, Record, Single
+from bus.key_types import Bytes, Name, Path, Patterns
+from bus.schema import Key, Length, Range, Record, Single
 from bus.transports.options import STREAMS
 from bus.urls import split_url
 

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from bus.key_types import Names
 from bus.renaming import Renaming
-from bus.schema import Names
 
 
 class Limit(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from bridges.front.rewriting import Refuse
 from bridges.runs import Kept, Run, beginning, scan
-from bus.schema import Names
+from bus.key_types import Names
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import is_enveloped, take_apart, wrap
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, PUB, is_frame, pack

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bridges.items import Items
 from bus.confined import Confined
+from bus.key_types import Names, Patterns
 from bus.kinds import load
 from bus.needs import Need
-from bus.schema import Names, Patterns, Record, Where, check_fields
+from bus.schema import Record, Where, check_fields
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed

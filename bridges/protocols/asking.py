@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar
 
 from bridges.protocols.protocol import Problem, Protocol, Way, tokens_of
 from bridges.protocols.values import FormSetting, Valued
+from bus.key_types import Delay, Names
 from bus.quantity.quantity import Quantity
 from bus.quantity.raw import TEXT, Layout, Order, check_shared_order
 from bus.quantity.settings import is_number
-from bus.schema import Delay, Key, Names, Range
+from bus.schema import Key, Range
 from bus.values import COMMAND
 from bus.wire.frame import TOKENS_MAX
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from bridges.items import Items
 from bridges.judge import Judge
+from bus.key_types import Delay, Names, Patterns
 from bus.kinds import load
 from bus.needs import Need
 from bus.quantity.quantity import Quantity
-from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
+from bus.schema import Record, Where, check_fields
 from bus.wire.frame import DATA_BYTES_MAX
 from bus.wire.pattern import Pattern
 

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from bus.key_types import Names
 from bus.quantity.coding import Coding
 from bus.quantity.forms import Form
 from bus.quantity.quantity import Quantity
 from bus.quantity.raw import TEXT, Layout, Order, Type, size_of
 from bus.quantity.scale import Scale
 from bus.quantity.settings import OffsetSetting, OrderSetting, ScaleSetting, check_scaled
-from bus.schema import Check, Length, Means, Names, Range, Record, Single
+from bus.schema import Check, Length, Means, Range, Record, Single
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})|0x[0-9a-fA-F]{1,16}")  # as everywhere in a file
 UnitText = Annotated[str, Length(0, 32)]

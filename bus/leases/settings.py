@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from bus.key_types import Milliseconds
 from bus.leases.wire import HEARTBEATS, LEASE_MAX_MS, LEASE_MS, LEASE_MS_MAX, LEASE_REAL_TIME_MS
-from bus.schema import Milliseconds, Range, Record
+from bus.schema import Range, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from bus.schema import Host, Owned, Path, Record
+from bus.key_types import Host, Path
+from bus.schema import Owned, Record
 from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 
 MESSAGE_BYTES = 1 << 20

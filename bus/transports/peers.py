@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, NamedTuple
 
-from bus.schema import Check, Patterns, Record
+from bus.key_types import Patterns
+from bus.schema import Check, Record
 from bus.text import fits
 from bus.transports.options import STREAMS, Tls
 from bus.urls import TLS_SCHEMES, split_url

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from bus.errors import words_of
-from bus.schema import check_name
+from bus.key_types import check_name
 from capture import frames as can
 from capture import names, parquet, ranges
 from capture.files import (

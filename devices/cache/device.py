@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bus.asking import PATTERN
+from bus.key_types import BrokerUrl, BusName
 from bus.needs import Need, host_needs
-from bus.schema import BrokerUrl, BusName, Length, Range, Single
+from bus.schema import Length, Range, Single
 from bus.urls import split_url
 from bus.values import VALUES, VALUES_BYTES
 from devices.device import DeviceSpec

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from bus.key_types import BusName
 from bus.logs import WORD
-from bus.schema import BusName, Length, Single
+from bus.schema import Length, Single
 from devices.tap.device import RecorderSpec
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Annotated, ClassVar
 
+from bus.key_types import BrokerUrl, Path
 from bus.needs import Directory, Library, Need
-from bus.schema import BrokerUrl, Length, Path, Single
+from bus.schema import Length, Single
 from bus.wire.pattern import Pattern
 from devices.device import DeviceSpec, Flow, Listener, file_in_use, state_file
 from devices.syndication.buses.rules import ProducerRule, QueryRule

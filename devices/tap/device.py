@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
+from bus.key_types import Bytes, Names, Path, Seconds, TapName
 from bus.needs import Directory, Need, Room
-from bus.schema import Bytes, Length, Names, Path, Range, Seconds, Single, TapName
+from bus.schema import Length, Range, Single
 from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
 _PART_BYTES: Final = 8 << 20

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 from urllib.parse import urlsplit
 
+from bus.key_types import Path, TapName
 from bus.needs import Need, Readable
-from bus.schema import Check, Length, Path, Range, Single, TapName
+from bus.schema import Check, Length, Range, Single
 from devices.device import DeviceSpec
 
 PORT: Final = 4318

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from os.path import normpath
 from typing import Annotated, ClassVar
 
+from bus.key_types import Bytes, Path, Seconds
 from bus.needs import Directory, Need, Readable, Room, Secret
-from bus.schema import Bytes, Check, Path, Seconds
+from bus.schema import Check
 from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import pytest
 
-from bus import schema
+from bus import key_types, schema
 from bus.kinds import Kinds
 from bus.schema import ByGateway, Check, Key, Length, Notation, OneOf, Range, Record, Ref, Where
 from bus.urls import check_listen
@@ -78,8 +78,8 @@ class Sample(Record):
     """A record with a setting of each kind."""
 
     level: Annotated[Literal["low", "high"], "one of two texts"] = "low"
-    ports: Annotated[tuple[schema.Port, ...], Length(0, 3), "a list"] = ()
-    token: Annotated[schema.Token | None, "nothing by default"] = None
+    ports: Annotated[tuple[key_types.Port, ...], Length(0, 3), "a list"] = ()
+    token: Annotated[key_types.Token | None, "nothing by default"] = None
     from_: Annotated[int, Key("from"), Range(1, 9), "reserved in Python"]
     names: Annotated[list[str], "made anew by default"] = field(default_factory=lambda: ["a"])
 
@@ -113,7 +113,7 @@ def test_a_field_that_stands_for_several_keys_is_no_key_itself() -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        lambda: schema.check_name("-" * 70),
+        lambda: key_types.check_name("-" * 70),
         lambda: schema.check_fields(Sample(from_=1, token="-" * 70 + "/b")),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_record_s_place_is_no_part_of_it() -> None:
         (Sample(from_=1, ports=(1, 65535)), ""),
         (Sample(from_=1, ports=(1, 65536)), "ports: 65536 is out of range: 1 to 65535"),
         (Sample(from_=1, ports=(1,) * 4), "ports: 4 given; it takes 0 to 3"),
-        (Sample(from_=1, token=schema.TOKEN_MAX), ""),
+        (Sample(from_=1, token=key_types.TOKEN_MAX), ""),
         (Sample(from_=1, token=0), ""),
         (Sample(from_=1, token=-1), "token: -1 is no token: a number must be 0 to 4294967295"),
         (Sample(from_=1, token=1 << 32), "token: 4294967296 is no token: a number must be 0 to 4294967295"),
@@ -175,13 +175,13 @@ def test_a_type_without_none_and_a_union_as_it_is() -> None:
 
 @pytest.mark.parametrize("name", ["a", "A1", "_", "a" * 63, "a.b-c_d"])
 def test_names(name: str) -> None:
-    schema.check_name(name)
+    key_types.check_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "-a", ".a", "a" * 64, "a b", "ü"])
 def test_what_is_no_name(name: str) -> None:
     with pytest.raises(ValueError, match="is no name: up to 63"):
-        schema.check_name(name)
+        key_types.check_name(name)
 
 
 def marker(annotation: Any, kind: type[M]) -> M:
@@ -190,14 +190,14 @@ def marker(annotation: Any, kind: type[M]) -> M:
 
 
 def test_a_path_is_neither_empty_nor_holds_what_nobody_sees() -> None:
-    check = marker(schema.Path, Check)
+    check = marker(key_types.Path, Check)
     assert schema.problem(check, "a/b") == ""
     assert schema.problem(check, "") == "a path cannot be empty"
     assert "U+0000" in schema.problem(check, "a\0b")
 
 
 def test_a_pattern_in_a_file_is_one_text_with_slashes_or_a_name() -> None:
-    read = marker(schema.Names, Notation).function
+    read = marker(key_types.Names, Notation).function
     assert (read("a/7"), read("7"), read("/")) == (("a", 7), ("7",), ())
     with pytest.raises(ValueError, match="wildcard"):
         read("#")
@@ -210,19 +210,19 @@ def test_what_may_differ_between_gateways_is_read_for_one() -> None:
 @pytest.mark.parametrize(
     ("annotation", "low", "high"),
     [
-        (schema.Names, 0, 255),
-        (schema.Patterns, 0, 4096),
-        (schema.Port, 1, 65_535),
-        (schema.CanNode, 1, 127),
-        (schema.Milliseconds, 1, 86_400_000),
-        (schema.Delay, 0.001, 86_400_000),
-        (schema.Seconds, 1, 86_400),
-        (schema.Bytes, 1, 1 << 40),
-        (schema.QueueBytes, 3084, 1 << 40),
+        (key_types.Names, 0, 255),
+        (key_types.Patterns, 0, 4096),
+        (key_types.Port, 1, 65_535),
+        (key_types.CanNode, 1, 127),
+        (key_types.Milliseconds, 1, 86_400_000),
+        (key_types.Delay, 0.001, 86_400_000),
+        (key_types.Seconds, 1, 86_400),
+        (key_types.Bytes, 1, 1 << 40),
+        (key_types.QueueBytes, 3084, 1 << 40),
     ],
 )
 def test_the_bounds_of_shared_types(annotation: Any, low: float, high: float) -> None:
-    kind = Length if annotation in (schema.Names, schema.Patterns) else Range
+    kind = Length if annotation in (key_types.Names, key_types.Patterns) else Range
     assert marker(annotation, kind) == (low, high)
 
 

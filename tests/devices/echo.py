@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from bus.key_types import BusName, ListenUrl, Names, Path
 from bus.needs import Directory, Need
-from bus.schema import BusName, ListenUrl, Names, Path, Single
+from bus.schema import Single
 from devices.device import DeviceSpec, Listener
 from devices.service import BusPort, Service
 

@@ -6,7 +6,8 @@ Pure. Beyond what `exposure` says of each address: here is what somebody can do 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bus.schema import Names, Where
+from bus.key_types import Names
+from bus.schema import Where
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from bus.urls import HOSTED, is_loopback, split_url

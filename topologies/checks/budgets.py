@@ -7,7 +7,7 @@ from functools import partial
 from heapq import nlargest
 
 from bridges.protocols.protocol import Protocol
-from bus.schema import Names
+from bus.key_types import Names
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology
 from topologies.wiring.filters import Tokens, begins, one_way, related, tokens

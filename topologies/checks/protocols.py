@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from bridges.protocols.protocol import Protocol
-from bus.schema import Patterns, Where
+from bus.key_types import Patterns
+from bus.schema import Where
 from bus.wire.notation import text_of
 from topologies.findings import Finding, error, note, warning
 from topologies.model.bridges import meeting

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bridges.media.medium import Medium
-from bus.schema import Names
+from bus.key_types import Names
 from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern
 from topologies.findings import Finding, error, warning

@@ -4,7 +4,7 @@ A mapping from gateways to values can stand where one value is expected. A recor
 kind whose key it has.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
 from yaml.nodes import MappingNode, Node, ScalarNode
@@ -14,6 +14,7 @@ from bus.schema import (
     ByGateway,
     Called,
     KindOf,
+    Means,
     Owned,
     Record,
     Single,
@@ -152,3 +153,14 @@ def _records_in(annotation: Any) -> Iterator[type[Record]]:
     elif len(parts := members(bare)) > 1:
         for part in parts:
             yield from _records_in(part)
+
+
+def meant_before(key: str, markers: Iterable[Any], meant: dict[Hashable, str]) -> str:
+    """Return the key of `meant` that means the same as another one, "" if none does. Add that one."""
+    means = next((marker for marker in markers if isinstance(marker, Means)), None)
+    try:
+        meaning = key if means is None else means.function(key)
+    except ValueError:
+        return ""
+    before = meant.setdefault(meaning, key)
+    return "" if before == key else before

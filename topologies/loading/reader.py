@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bus.elsewhere import known_elsewhere
+from bus.key_types import check_signs
 from bus.schema import (
     AnyText,
     ByGateway,
@@ -24,8 +25,6 @@ from bus.schema import (
     Table,
     Where,
     alternatives,
-    check_signs,
-    meant_before,
     problem,
     settings,
     unwrap,
@@ -41,6 +40,7 @@ from topologies.loading.mappings import (
     is_choice,
     is_mapping,
     kind_among,
+    meant_before,
     slip_in,
     wrong_keys,
 )

@@ -4,19 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bridges.durable.settings import Durable, check_durable
-from bus.schema import (
-    BrokerListenUrl,
-    Bytes,
-    DialUrl,
-    Length,
-    ListenUrl,
-    Milliseconds,
-    Origin,
-    Owned,
-    Path,
-    Record,
-    Single,
-)
+from bus.key_types import BrokerListenUrl, Bytes, DialUrl, ListenUrl, Milliseconds, Origin, Path
+from bus.schema import Length, Owned, Record, Single
 from bus.transports.options import (
     Tls,
     check_age,

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
+from bus.key_types import BusName, Names, Path
 from bus.kinds import Kinds
 from bus.needs import Need, Probe, Readable, Secret
-from bus.schema import BusName, Check, Key, Length, Names, Path, Range, Record, Ref, Single
+from bus.schema import Check, Key, Length, Range, Record, Ref, Single
 from bus.urls import is_loopback
 
 Stage = Literal["raised", "acknowledged", "cleared"]

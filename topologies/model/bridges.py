@@ -11,26 +11,10 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol, Way
+from bus.key_types import BusName, Milliseconds, Name, Names, Patterns, QueueBytes
+from bus.key_types import Gateway as GatewayName
 from bus.renaming import Renaming
-from bus.schema import (
-    BusName,
-    ByGateway,
-    Called,
-    Check,
-    Key,
-    Length,
-    Milliseconds,
-    Name,
-    Names,
-    OneOf,
-    Patterns,
-    QueueBytes,
-    Range,
-    Record,
-    Single,
-    Table,
-)
-from bus.schema import Gateway as GatewayName
+from bus.schema import ByGateway, Called, Check, Key, Length, OneOf, Range, Record, Single, Table
 from bus.wire.notation import names_in
 from bus.wire.pattern import token
 from topologies.model.addresses import OwnKeys

@@ -4,15 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bridges.durable.settings import Durable
+from bus.key_types import BusName, Bytes
+from bus.key_types import Gateway as GatewayName
 from bus.leases.settings import BrokerSettings
-from bus.schema import (
-    BusName,
-    Bytes,
-    Length,
-    Record,
-    Single,
-)
-from bus.schema import Gateway as GatewayName
+from bus.schema import Length, Record, Single
 from bus.transports.options import (
     MESSAGE_BYTES,
     QUEUE_BYTES,

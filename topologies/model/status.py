@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from bus.schema import Check, Host, Length, Path, Record, Single
+from bus.key_types import Host, Path
+from bus.schema import Check, Length, Record, Single
 from bus.transports.options import Tls
 from bus.urls import check_host, is_loopback, split_url
 

@@ -5,19 +5,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple, TypeVar
 
 from bus.errors import TopologyError
-from bus.schema import (
-    BusName,
-    CanNode,
-    KindOf,
-    Length,
-    Name,
-    Names,
-    Path,
-    PeerHost,
-    Range,
-    Record,
-    Single,
-)
+from bus.key_types import BusName, CanNode, Name, Names, Path, PeerHost
+from bus.schema import KindOf, Length, Range, Record, Single
 from bus.transports.peers import Network
 from devices import DEVICES
 from devices.device import DeviceSpec

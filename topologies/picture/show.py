@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from bus.key_types import Patterns
 from bus.quantity.known import line
-from bus.schema import Patterns
 from bus.wire.notation import text_of
 from devices.device import DeviceSpec
 from topologies.model import (

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from bridges.media.medium import Medium
 from bridges.protocols.protocol import Protocol
+from bus.key_types import Names
 from bus.quantity.quantity import Quantity
-from bus.schema import Names, settings_of
+from bus.schema import settings_of
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from topologies.model import BridgeSpec, Listen, Shed, Side

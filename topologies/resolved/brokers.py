@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bus.errors import TopologyError
-from bus.schema import Names
+from bus.key_types import Names
 from bus.transports.options import Tls
 from topologies.model import BrokerSpec, Topology
 from topologies.resolved.files import KeyFiles, Stamp, certificates, stamped

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bridges.durable.settings import Durable
-from bus.schema import Patterns
+from bus.key_types import Patterns
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from topologies.model import Address, BusSpec, Dial, Listen

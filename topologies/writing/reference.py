@@ -10,6 +10,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from bus.key_types import Patterns
 from bus.kinds import Kinds
 from bus.schema import (
     ByGateway,
@@ -19,7 +20,6 @@ from bus.schema import (
     Length,
     Notation,
     Owned,
-    Patterns,
     Range,
     Record,
     Ref,

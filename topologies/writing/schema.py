@@ -11,9 +11,9 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
+from bus.key_types import NAME, check_name
 from bus.kinds import Kinds
 from bus.schema import (
-    NAME,
     ByGateway,
     Called,
     Check,
@@ -27,7 +27,6 @@ from bus.schema import (
     Setting,
     Single,
     alternatives,
-    check_name,
     default_of,
     members,
     settings,

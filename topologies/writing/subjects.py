@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bridges.media.subject import Subject, bounds
 from bus.errors import TopologyError
-from bus.schema import Names
+from bus.key_types import Names
 from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern
 from topologies.checks.subjects import wires_with_subjects

@@ -8,8 +8,9 @@ from bridges.items import EXTENDED, FD
 from bridges.media.can.codec import frame_seconds, transfer_seconds
 from bridges.media.can.subjects import COMPACT_BYTES
 from bus.confined import Confined
+from bus.key_types import CanNode, Delay, Name, Names, PatternKey, QueueBytes, Scalar, pattern_in
 from bus.needs import Device, Library, Need, Probe, Sockets
-from bus.schema import CanNode, Delay, Name, Names, PatternKey, QueueBytes, Range, Scalar, pattern_in
+from bus.schema import Range
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from bridges.media.subject import PRIORITIES, SUBJECT_MAX, Subject
-from bus.schema import Names
+from bus.key_types import Names
 from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LAYOUT, LENGTH_MARK, MAGIC, MARK
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, HEADER, PUB
 from bus.wire.pattern import Pattern

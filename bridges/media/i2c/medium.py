@@ -6,8 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from bridges.items import Request
 from bridges.media.medium import Medium, Taken, Word
+from bus.key_types import Delay, QueueBytes
 from bus.needs import Device, Library, Need
-from bus.schema import Check, Delay, Length, QueueBytes, Range
+from bus.schema import Check, Length, Range
 from bus.text import whole_in
 from bus.wire.envelope import ENVELOPE_BYTES
 

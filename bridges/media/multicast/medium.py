@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Word
 from bus.confined import Confined
+from bus.key_types import Port
 from bus.needs import Need, Probe
-from bus.schema import Check, Port, Range
+from bus.schema import Check, Range
 from bus.urls import is_loopback
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from bus.key_types import AnyUrl, Bytes, Origin
 from bus.needs import Need, dialling_needs, listening_needs
-from bus.schema import AnyUrl, Bytes, Length, Origin, Single
+from bus.schema import Length, Single
 from bus.transports.options import (
     MESSAGE_BYTES,
     QUEUE_BYTES,

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import Medium, Taken, Word
+from bus.key_types import QueueBytes
 from bus.needs import Listening, Need, host_needs
-from bus.schema import Check, QueueBytes, Range
+from bus.schema import Check, Range
 from bus.urls import check_host, is_wildcard
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Passing, Taken, Word
+from bus.key_types import Broker, Patterns, QueueBytes
 from bus.needs import Listening, Need, dialling_needs
-from bus.schema import Broker, Check, Length, Patterns, QueueBytes, Range, Single
+from bus.schema import Check, Length, Range, Single
 from bus.urls import are_loopback, check_host, split_url
 
 

@@ -9,8 +9,9 @@ from bridges.items import Exchange
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bridges.media.uart.address import SERVERS, check_port, scheme_of, server_of
 from bridges.media.uart.codec import wire_bytes_max
+from bus.key_types import Delay, Path, QueueBytes
 from bus.needs import Device, Library, Need, Probe, host_needs
-from bus.schema import Check, Delay, Length, Path, QueueBytes, Range, Record, check_fields
+from bus.schema import Check, Length, Range, Record, check_fields
 from bus.wire.envelope import ENVELOPE_BYTES
 
 BAUDS: Final = (

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Taken, Word
 from bus.confined import Confined
+from bus.key_types import Host, Port, QueueBytes
 from bus.needs import Need, host_needs
-from bus.schema import Host, Port, QueueBytes
 from bus.urls import is_loopback
 
 

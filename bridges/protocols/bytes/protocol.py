@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
 from bridges.protocols.protocol import Problem, Protocol, Way
-from bus.schema import Length, Names, Range
+from bus.key_types import Names
+from bus.schema import Length, Range
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 
 Chunks = Annotated[Names, Length(0, TOKENS_MAX - 2)]

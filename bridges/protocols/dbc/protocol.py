@@ -16,9 +16,10 @@ from bridges.protocols.dbc.wanted import Wanted
 from bridges.protocols.protocol import Claim, Cycle, Problem, Protocol, Way
 from bridges.protocols.values import FormSetting
 from bus.errors import words_of
+from bus.key_types import Delay, Names, Path, Scalar, check_signs
 from bus.needs import Library, Need, Readable
 from bus.quantity.quantity import Quantity
-from bus.schema import Check, Delay, Key, Length, Names, Path, Range, Scalar, Single, Where, check_signs
+from bus.schema import Check, Key, Length, Range, Single, Where
 from bus.text import plain
 from bus.wire.frame import TOKENS_MAX
 

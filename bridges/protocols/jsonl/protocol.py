@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from bridges.items import Items
 from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
-from bus.schema import AnyText, Names, PatternKey, Range, pattern_in
+from bus.key_types import Names, PatternKey, pattern_in
+from bus.schema import AnyText, Range
 
 LINE_BYTES_MAX = 65_536
 Member = Annotated[str, AnyText(), "a member, or a path such as `gps.lat`"]

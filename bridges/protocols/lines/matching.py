@@ -4,7 +4,7 @@ from typing import Any
 
 from bridges.protocols.lines.places import DATA, Shape
 from bus.extras import lacking
-from bus.schema import Names
+from bus.key_types import Names
 
 _MEMORY_BYTES = 1 << 20
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from bus.schema import Names
+from bus.key_types import Names
 from bus.wire.notation import token_in
 from bus.wire.pattern import token
 

@@ -8,8 +8,9 @@ from bridges.items import Items
 from bridges.protocols.endings import other_end
 from bridges.protocols.lines.places import DATA, groups_in, places_in, places_of, start_of
 from bridges.protocols.protocol import Problem, Protocol, Way
+from bus.key_types import Names, PatternKey, pattern_in
 from bus.needs import Library, Need
-from bus.schema import AnyText, Check, Names, PatternKey, Range, pattern_in
+from bus.schema import AnyText, Check, Range
 from bus.wire.frame import DATA_BYTES_MAX
 from bus.wire.notation import text_of
 

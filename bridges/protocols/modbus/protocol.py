@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar, Literal
 from bridges.items import Items
 from bridges.protocols.asking import Asked, Asking, counted
 from bridges.protocols.protocol import Cycle, Problem
+from bus.key_types import Delay
 from bus.kinds import load
 from bus.quantity.raw import TEXT, Order, Type, size_of
-from bus.schema import Delay, Length, Range, Record, check_fields
+from bus.schema import Length, Range, Record, check_fields
 
 Kind = Literal["coil", "discrete", "input", "holding"]
 BITS = ("coil", "discrete")

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from bridges.items import Items
 from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
-from bus.schema import Length, Names, Range
+from bus.key_types import Names
+from bus.schema import Length, Range
 from bus.wire.frame import TOKENS_MAX
 
 STANDARD_BYTES = 82

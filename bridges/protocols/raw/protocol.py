@@ -9,8 +9,9 @@ from bridges.protocols.protocol import Claim, Protocol, Way, tokens_of
 from bridges.protocols.raw.judge import Names as TokenNames
 from bridges.protocols.raw.judge import RawJudge
 from bridges.protocols.selection import ALL, FILTERS_MAX, Selection, identifier_of, selection_of
+from bus.key_types import Names, Patterns
 from bus.names import IDENTIFIERS
-from bus.schema import Check, Length, Names, Notation, Patterns, Single
+from bus.schema import Check, Length, Notation, Single
 from bus.wire.identifier import Identifier
 from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 from bridges.items import Items
 from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
-from bus.schema import Names, Range
+from bus.key_types import Names
+from bus.schema import Range
 from bus.wire.frame import DATA_BYTES_MAX
 
 

@@ -10,7 +10,8 @@ from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
 from bridges.protocols.xbee.api import START
 from bridges.protocols.xbee.packets import BROADCAST, RECEIVED_BYTES, REQUEST_BYTES, STATUS_BYTES
-from bus.schema import Check, Delay, Length, Name, Names, Range, Single
+from bus.key_types import Delay, Name, Names
+from bus.schema import Check, Length, Range, Single
 from bus.text import nearest
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import text_of

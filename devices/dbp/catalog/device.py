@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Annotated, ClassVar, Literal
 
+from bus.key_types import BrokerUrl, Path, Port
 from bus.needs import Directory, Need
-from bus.schema import BrokerUrl, Length, Path, Port, Single
+from bus.schema import Length, Single
 from devices.dbp.ports import MONITOR
 from devices.device import DeviceSpec, Listener, file_in_use, state_file
 

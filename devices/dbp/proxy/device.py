@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Final
 
+from bus.key_types import BrokerUrl, DialUrl, ListenUrl
 from bus.needs import Need, dialling_needs, listening_needs
-from bus.schema import BrokerUrl, DialUrl, Length, ListenUrl, Single
+from bus.schema import Length, Single
 from bus.transports.options import Tls
 from bus.urls import split_url
 from devices.device import DeviceSpec, Listener

@@ -10,9 +10,10 @@ from struct import Struct
 from struct import error as StructError
 from typing import Annotated, Final, Literal
 
+from bus.key_types import BusName, Names, Scalar, Seconds
 from bus.quantity.raw import Layout, Type, size_of
 from bus.quantity.settings import OffsetSetting, OrderSetting, ScaleSetting, check_scaled
-from bus.schema import AnyText, BusName, Length, Names, Range, Record, Scalar, Seconds
+from bus.schema import AnyText, Length, Range, Record
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 
 KEYS_MAX: Final = 64

@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from bridges.media.medium import Medium, Passing, Taken, Word
+from bus.key_types import Path, Patterns, QueueBytes
 from bus.needs import Directory, Need, Readable, Room, Secret, host_needs, proof_needs
-from bus.schema import Check, Length, Path, Patterns, QueueBytes, Range, Record, Single
+from bus.schema import Check, Length, Range, Record, Single
 from bus.transports.options import Tls
 from bus.urls import check_host, is_wildcard
 from buscoupler_mqtt.topics import check_filter, check_topic, start_of, widest

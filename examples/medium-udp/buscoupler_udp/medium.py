@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Taken, Word
+from bus.key_types import Host, Port, QueueBytes
 from bus.needs import Need, host_needs
-from bus.schema import Host, Port, QueueBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar
 
 from bridges.items import Items
 from bridges.protocols.protocol import Protocol, Way
+from bus.key_types import Name, Names
 from bus.needs import Library, Need
-from bus.schema import Name, Names, Range
+from bus.schema import Range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from bridges.media.multicast.datagram import Encoder
 from bridges.media.subject import Subject
 from bridges.media.uart import codec as uart
 from bridges.media.uart import poll, rfc2217
-from bus.schema import Names
+from bus.key_types import Names
 from bus.wire.batch import payloads
 from bus.wire.envelope import message_bytes
 from tests.fuzz.target import Pieces, Target, recorded, records

@@ -14,8 +14,8 @@ from bridges.media.uart.medium import Uart
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.raw.protocol import Raw
 from bus.hub import Hub, Link, Pipe
+from bus.key_types import pattern_in
 from bus.ledger import Stats
-from bus.schema import pattern_in
 from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
