@@ -175,7 +175,8 @@ $(TOOLS)/pip-compile: | .venv/bin/python
 	$(TOOLS)/pip install --quiet --disable-pip-version-check pip-tools cyclonedx-bom pip-audit
 
 .venv/%: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(filter demo,$*),,--no-compile) -e '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(filter demo,$*),,--no-compile) -e '.[$*]' \
+	$(if $(filter dev,$*),-r packaging/pyspark.txt)
 	@$(BIN)/python -m appliance.commandline.manual .venv/share/man
 	@touch $@
 
