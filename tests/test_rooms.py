@@ -21,7 +21,9 @@ def test_what_takes_long_is_there(name: str) -> None:
 def test_what_takes_long_is_first_and_engines_before_it() -> None:
     test = "tests/pipeline/test_x.py::test_y"
     names = [f"{test}[Spark-a]", f"{test}[Sail]", f"{LONG[0]}::test_y[a::b]", f"{LONG[1]}::test_y"]
-    turns = [turn(name) for name in (*names, f"{MODULES[0]}::test_y")]
+    slow = ("tests/system/test_x.py::test_y", "tests/appliance/alarms/test_rules.py::test_y")
+    turns = [turn(name) for name in (*names, slow[0], f"{MODULES[0]}::test_y")]
+    assert turn(slow[0]) == turn(slow[1])
     assert turns == sorted(set(turns))
     assert [room(name) for name in names] == [SPARK, SAIL, *LONG[:2]]
     assert room(f"{test}[Spark]") == room("tests/pipeline/jobs/test_z.py::test_y[Spark-spark]")

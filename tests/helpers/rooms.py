@@ -7,7 +7,10 @@ A process that is free takes the next room. So what takes long is first: else on
 after the other.
 """
 
+from functools import cache
 from typing import Final
+
+from tests.helpers.guard import is_slow, slow
 
 SPARK: Final = "spark"
 SAIL: Final = "sail"
@@ -17,33 +20,34 @@ LONG: Final = (
     "tests/docs/test_blocks.py",
     "tests/pipeline/engine/test_servers.py",
     "tests/fuzz/test_fuzz.py",
+    "tests/system/test_rollout.py",
     "tests/pipeline/engine/test_resident.py",
     "tests/capture/test_tables.py",
-    "tests/conformance/test_conformance.py",
-    "tests/pipeline/input/test_sound.py",
-    "tests/chaos/test_chaos.py",
-    "tests/appliance/test_sweep.py",
-    "tests/pipeline/jobs/test_since.py",
-    "tests/pipeline/jobs/test_killed_bridge.py",
-    "tests/pipeline/jobs/test_verdict.py",
-    "tests/devices/tap/test_recorder.py",
-    "tests/devices/upload/test_upload.py",
-    "tests/capture/test_compact.py",
-    "tests/system/test_hermes.py",
-    "tests/system/test_namespaces.py",
     "tests/appliance/test_failover.py",
     "tests/appliance/web/test_browser.py",
+    "tests/conformance/test_conformance.py",
+    "tests/chaos/test_chaos.py",
+    "tests/pipeline/jobs/test_killed_bridge.py",
+    "tests/system/test_namespaces.py",
     "tests/buscoupler/test_pipx.py",
+    "tests/pipeline/input/test_sound.py",
+    "tests/devices/tap/test_recorder.py",
+    "tests/appliance/test_sweep.py",
+    "tests/devices/upload/test_upload.py",
+    "tests/conformance/test_listeners.py",
+    "tests/system/test_hermes.py",
+    "tests/benchmarks/test_startup.py",
+    "tests/bus/leases/test_candidate.py",
+    "tests/benchmarks/test_relayed.py",
+    "tests/capture/formats/test_formats.py",
+    "tests/benchmarks/test_healthy.py",
+    "tests/bus/embedded/test_c_node_builds.py",
+    "tests/capture/test_compact.py",
     "tests/appliance/test_tmq_takeovers.py",
-    "tests/bus/embedded/test_microbit.py",
-    "tests/appliance/commands/test_run.py",
-    "tests/pipeline/jobs/test_killed_gateway.py",
-    "tests/devices/dbp/nodes/test_killed.py",
-    "tests/test_layering.py",
-    "tests/appliance/commands/test_reload.py",
-    "tests/mutants/test_mutants.py",
+    "tests/appliance/web/test_plant.py",
+    "tests/buscoupler/test_distribution.py",
 )
-"""The modules that take 15 s and more, longest first; of those that are in rooms of engines, none. What
+"""The modules that take 20 s and more, longest first; of those that are in rooms of engines, none. What
 starts Java comes after two that do not: by then there is an archive of its classes
 (tests/pipeline/archives.py).
 """
@@ -61,5 +65,15 @@ def room(nodeid: str) -> str:
 
 
 def turn(nodeid: str) -> int:
-    """Return a number that is smaller the earlier a test's room begins."""
-    return _TURNS.get(room(nodeid), len(_TURNS))
+    """Return a number that is smaller the earlier a test's room begins.
+
+    Behind those of `LONG` come those with a slow test, which may take as long by now, and then all others.
+    """
+    name = room(nodeid)
+    return _TURNS.get(name, len(_TURNS) + (not _has_slow(name)))
+
+
+@cache
+def _has_slow(module: str) -> bool:
+    """Tell whether tests/slow.txt names a module, its folder or one of its tests."""
+    return is_slow(module) or any(name.startswith(f"{module}::") for name in slow())
