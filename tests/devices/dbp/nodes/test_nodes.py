@@ -97,6 +97,8 @@ async def test_an_update_is_listed_or_denied_with_the_reason(start: Start) -> No
         assert (found.topics, found.fields["colour"]) == (("hay",), "green")
         with pytest.raises(NodeError, match="update was denied: topics"):
             await service.update(topics=7)
+        with pytest.raises(NodeError, match="update was denied: size"):
+            await service.update(function="x" * 20_000)
         assert service.state is RegistrationState.LISTED
 
 
