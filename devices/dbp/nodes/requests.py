@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.wire import Command
+from devices.dbp.zeromq.limits import Limits
 
 ERROR: Final = b"Error"
 WORD_BYTES: Final = 64
@@ -64,6 +65,11 @@ def check_word(word: str) -> None:
 def pack(request: Request, wall_s: float) -> list[bytes]:
     """Return the frames of a request or reply. `wall_s` is in seconds since 1970."""
     return wire.pack(Command(request.word.encode(), request.body), request.binary_time, wall_s)
+
+
+def fits(frames: Sequence[bytes], limits: Limits) -> bool:
+    """Return whether a node with these limits takes a message: beyond them it ends the connection."""
+    return len(frames) <= limits.frames and sum(map(len, frames)) <= limits.message_bytes
 
 
 def refusal(reason: str, binary_time: bool) -> Request:
