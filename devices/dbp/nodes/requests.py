@@ -57,9 +57,9 @@ def _is_word(word: bytes) -> bool:
 
 def check_word(word: str) -> None:
     """Raise ValueError if no request can have this word."""
-    raw = word.encode()
+    raw = word.encode(errors="surrogateescape")  # of what came from a terminal in another encoding
     if not _is_word(raw) or raw in _RESERVED:
-        raise ValueError(f"{word[:64]!r} cannot be the word of a request")
+        raise ValueError(f"{word[:64]!r} cannot be the word of a request: 1 to {WORD_BYTES} letters of ASCII")
 
 
 def pack(request: Request, wall_s: float) -> list[bytes]:
