@@ -78,7 +78,7 @@ def test_argparse_calls_what_the_parser_replaces(capsys: pytest.CaptureFixture[s
     assert "--log FORM" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", cli.commands("run"))
 def test_a_number_of_a_command_has_bounds(command: str) -> None:
     """`int` and `float` take what is none here: a count of -1, nan seconds, the port 99999.
 
