@@ -101,7 +101,7 @@ def updated(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 def offered(said: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
     """Return the liveliness in ms that was said; that of the entry's `fields` if none was."""
-    heartbeat = said.get("heartbeat")
+    heartbeat: Any = said.get("heartbeat")
     minimal = "interfaces" not in said and is_interval(heartbeat) and _is_minimal(fields)
     return said.get(LIVELINESS, 1000 * heartbeat if minimal else fields.get(LIVELINESS))
 
