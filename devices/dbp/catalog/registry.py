@@ -7,7 +7,7 @@ host.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
@@ -18,8 +18,6 @@ from devices.dbp.catalog.outcomes import UNEXPECTED, Ask, Outcome, Round, ask_of
 from devices.dbp.catalog.services import Service, Services
 from devices.dbp.catalog.silenced import Silenced
 from devices.dbp.catalog.wire import Command, Received, Refused
-
-_RECORD_ITEMS: Final = 8  # of a record, around those of its service
 
 
 class Registry:
@@ -225,7 +223,7 @@ class Registry:
         A service that has registered since stays as it is.
         """
         bounds = self._bounds
-        whole = replace(bounds, depth=bounds.depth + 1, items=bounds.items + _RECORD_ITEMS)
+        whole = replace(bounds, depth=bounds.depth + 1, items=max(1, len(record)))  # updates add up
         match read_objects(record, whole):
             case {"host": str(host), "binary_time": bool(binary_time), "fields": dict(fields), "name": name}:
                 return self._restore({**fields, "name": name}, host, binary_time, now_s)
