@@ -19,7 +19,6 @@ from topologies.picture.drawing import draw
 from topologies.picture.marks import Mark
 from topologies.picture.svg import svg
 
-
 COUNTED = "error-passive: error counters 130 sending, 9 receiving"
 
 
