@@ -21,7 +21,7 @@ endef
 LOCKED := can uart i2c dbc lines
 TOOLS := .venv/tools/bin
 
-.PHONY: demo quick test packages fuzz chaos mutants check format generated bench clean cnode lock sbom audit takeovers heard soak site deb deb-test image image-test
+.PHONY: demo quick test packages fuzz chaos mutants lint check format generated bench clean cnode lock sbom audit takeovers heard soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -82,10 +82,12 @@ HOURS ?= 24
 soak: .venv/dev
 	$(BIN)/python -m $(if $(REAL),benchmarks.soak --hours $(REAL),tests.chaos.soak --hours $(HOURS))
 
-check: .venv/dev
+lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+check: lint
 	$(BIN)/python -m pytest tests/test_layering.py
 
 format: .venv/dev

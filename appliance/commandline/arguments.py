@@ -45,6 +45,14 @@ def whole_above_zero(word: str) -> int:
     return number
 
 
+def port(word: str) -> int:
+    """Return the number of a port, 0 for any that is free. Raises `ArgumentTypeError`."""
+    number = whole_in(word, 65535)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a port: write a number up to 65535")
+    return number
+
+
 def hex_bytes(word: str) -> bytes:
     """Return the bytes that hex digits stand for. Raises `ArgumentTypeError`."""
     try:

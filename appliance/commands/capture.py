@@ -30,6 +30,7 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
+from appliance.commandline.arguments import above_zero, whole_above_zero
 from appliance.commandline.names import names_argument
 from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
 from appliance.probe.files import export_frames, format_for, has_rows, import_files
@@ -81,8 +82,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gateway", type=_gateway, default="here", metavar="NAME", help="our name in the capture (here)"
     )
-    parser.add_argument("--seconds", type=float, default=inf, metavar="S", help="stop after S seconds")
-    parser.add_argument("--count", type=int, default=sys.maxsize, metavar="N", help="stop after N messages")
+    parser.add_argument("--seconds", type=above_zero, default=inf, metavar="S", help="stop after S seconds")
+    parser.add_argument(
+        "--count", type=whole_above_zero, default=sys.maxsize, metavar="N", help="stop after N messages"
+    )
     add_keys(parser)
     names_argument(parser, "names to leave in what is written, beside those that are there already")
     parser.add_argument(
@@ -91,14 +94,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--candump", action="store_const", dest="format", const="candump", help="the same as --format candump"
     )
-    parser.add_argument("--loop", type=int, default=1, metavar="N", help="replay N times (1)")
+    parser.add_argument("--loop", type=whole_above_zero, default=1, metavar="N", help="replay N times (1)")
     parser.add_argument("--live", action="store_true", help="replay CAN frames onto a real wire, too")
     parser.add_argument("--hub", metavar="NAME", help="replay only what was seen there, like 'bus plant'")
     parser.add_argument("--bus", metavar="NAME", help="replay only this segment, like 'bus plant'")
     parser.add_argument("--dir", choices=("rx", "tx"), help="replay only what was received, or sent")
     parser.add_argument("--envelopes", action="store_true", help="replay envelopes too, not just frames")
     speed = parser.add_mutually_exclusive_group()
-    speed.add_argument("--speed", type=float, default=1.0, metavar="N", help="replay N times as fast (1)")
+    speed.add_argument(
+        "--speed", type=above_zero, default=1.0, metavar="N", help="replay N times as fast (1)"
+    )
     speed.add_argument("--fast", action="store_true", help="replay as fast as the link takes it")
 
 

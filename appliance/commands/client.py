@@ -4,24 +4,41 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator
 
-from appliance.commandline.arguments import above_zero
+from appliance.commandline.arguments import above_zero, whole_above_zero
 from appliance.commands.service import catalog_argument
 from appliance.probe.words import columns
 from appliance.process.running import run_loop
 from bus.text import plain, plain_lines
+from devices.dbp.catalog import wire
 from devices.dbp.nodes.client import TIMEOUT_S, Client
 from devices.dbp.nodes.listing import Listed
+from devices.dbp.nodes.requests import check_word
+
+PING = wire.PING.decode()
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="show this service only, or ask it")
     parser.add_argument(
-        "word", nargs="?", metavar="WORD", help="send it this request, like echo, time or ping"
+        "word", nargs="?", type=_word, metavar="WORD", help="send it this request, like echo, time or ping"
     )
     parser.add_argument("data", nargs="*", metavar="TEXT", help="the frames of the request")
     client_arguments(parser)
     parser.add_argument("--subscribe", metavar="TOPIC", help="show what NAME publishes and begins with TOPIC")
-    parser.add_argument("--count", type=int, metavar="N", help="stop after N messages of --subscribe")
+    parser.add_argument(
+        "--count", type=whole_above_zero, metavar="N", help="stop after N messages of --subscribe"
+    )
+    parser.set_defaults(fail=parser.error)
+
+
+def _word(word: str) -> str:
+    """Return the word of a request. Raises `ArgumentTypeError`."""
+    try:
+        if word != PING:
+            check_word(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return word
 
 
 def client_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,17 +52,22 @@ def client_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.subscribe is not None and (options.word or not options.name):
+        options.fail("--subscribe is of a NAME, and without a request")
+    if options.subscribe is None and options.count:
+        options.fail("--count is of --subscribe")
     return run_loop(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:
     async with Client(options.catalog, timeout_s=options.timeout) as client:
-        if options.subscribe is not None and options.name:
+        if options.subscribe is not None:
             await _hear(client, options)
         elif options.word:
             body = [text.encode() for text in options.data]
             for frame in await client.ask(options.name, options.word, *body):
-                print(plain_lines(frame.decode(errors="backslashreplace")))
+                text = frame.decode(errors="backslashreplace")
+                print(json.dumps({"data": text}) if options.json else plain_lines(text))
         else:
             found = [await client.find(options.name)] if options.name else (await client.services()).values()
             for line in map(_told, found) if options.json else _table(found):

@@ -7,7 +7,7 @@ import socket
 import sys
 from dataclasses import replace
 
-from appliance.commandline.arguments import above_zero
+from appliance.commandline.arguments import above_zero, whole_above_zero
 from appliance.rollout.keeper import hash_of
 from appliance.rollout.plan import Pace, Rollout
 from appliance.rollout.runner import Ssh, go
@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"within N seconds after it got the file ({pace.wait_s:g})",
     )  # fmt: skip
     parser.add_argument(
-        "--at-once", type=int, default=pace.at_once, metavar="N",
+        "--at-once", type=whole_above_zero, default=pace.at_once, metavar="N",
         help=f"after the first gateway, N at once ({pace.at_once})",
     )  # fmt: skip
     parser.add_argument(
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"buscoupler deploy: {error}", file=sys.stderr)
         return 1
     rollout = Rollout(
-        list(hosts), hash_of(text.encode()), Pace(options.settle, options.wait, max(1, options.at_once))
+        list(hosts), hash_of(text.encode()), Pace(options.settle, options.wait, options.at_once)
     )
     base = Asked("", "", os.urandom(8).hex(), who(), text, force=options.force)
 

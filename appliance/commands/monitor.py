@@ -26,18 +26,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--of-catalog", action="store_true", help="show what passes at the socket of the catalog itself"
     )
-    parser.add_argument(
-        "--interface", default=ROUTER, metavar="NAME", help=f"the socket: {ROUTER}, pub ... ({ROUTER})"
-    )
+    parser.add_argument("--interface", metavar="NAME", help=f"the socket: {ROUTER}, pub ... ({ROUTER})")
     parser.add_argument(
         "--count", type=whole_above_zero, metavar="N", help="stop after N messages, or N looks"
     )
     parser.add_argument(
         "--seconds", type=above_zero, default=1.0, metavar="S", help="without NAME, look every S seconds (1)"
     )
+    parser.set_defaults(fail=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.name and options.of_catalog:
+        options.fail("write NAME or --of-catalog")
+    if options.interface is not None and not (options.name or options.of_catalog):
+        options.fail("--interface is of a NAME, or --of-catalog")
     return run_loop(_run(options))
 
 
@@ -78,7 +81,7 @@ def _words(life: Life) -> tuple[str, str, str, str]:
 
 async def _show(client: Client, name: str | None, options: argparse.Namespace) -> None:
     count = 0
-    async with aclosing(mirrored(client, name, options.interface)) as passing:
+    async with aclosing(mirrored(client, name, options.interface or ROUTER)) as passing:
         async for passed in passing:
             print(_record(passed) if options.json else _line(passed), flush=True)
             count += 1

@@ -5,7 +5,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 
-from appliance.commandline.arguments import above_zero
+from appliance.commandline.arguments import above_zero, port
 from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from devices.dbp import ports
@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     catalog_argument(parser)
     parser.add_argument("--host", default="127.0.0.1", help="listen on this address (127.0.0.1)")
     parser.add_argument(
-        "--port", type=int, default=ports.BUS, help=f"listen on this port or the next free one ({ports.BUS})"
+        "--port", type=port, default=ports.BUS, help=f"listen on this port or the next free one ({ports.BUS})"
     )
     parser.add_argument("--function", default="echo, time", metavar="TEXT", help="say that it does this")
     parser.add_argument(
@@ -69,12 +69,15 @@ def _time(_: Request) -> str:
 
 
 async def _tell(service: Service) -> None:
-    """Print whether the catalog has listed the service. After a denial it goes on trying."""
+    """Print whether the catalog has listed the service. After a denial, told once, it goes on trying."""
+    told = ""
     while True:
         try:
             await service.listed()
         except NodeError as error:
-            print(f"buscoupler service: {error}", file=sys.stderr, flush=True)
+            if str(error) != told:
+                told = str(error)
+                print(f"buscoupler service: {told}", file=sys.stderr, flush=True)
             await service.changed()
         else:
             return print(f"{service.name} is listed", flush=True)

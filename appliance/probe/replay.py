@@ -48,10 +48,6 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
 
     Return 1 if no peer came or some messages were not sent, else 0.
     """
-    if options.speed <= 0:
-        options.fail("--speed must be above 0")
-    if options.loop < 1:
-        options.fail("--loop must be at least 1")
     plan = _of_frames if _has_frames_alone(source, word, options) else _of_messages
     return run_loop(played(plan(source, word, options), options))
 

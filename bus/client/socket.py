@@ -5,7 +5,6 @@ Receiving waits, with a time limit if one is given, in a thread or on an asyncio
 """
 
 import asyncio
-import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -13,7 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Generic, NewType, Self, TypeVar
 
-from bus.client.waiting import Readable, flush
+from bus.client.waiting import Changes, Readable, flush
 from bus.errors import LinkError, TokenError
 from bus.transports.nng_socket import NOBODY, ClosedError, Limits, NngSocket
 from bus.transports.options import Tls
@@ -62,7 +61,7 @@ class _Socket(Generic[T]):
         self._closed = True
         dials, listens = _addresses(dial), _addresses(listen)
         self._dials, self._connect_s, self._linger_s = len(dials), connect_s, linger_s
-        self._changed = threading.Condition()
+        self._changes = Changes()
         self._owed: dict[int, int] = {}
         self._sent_at = self._buried_at = 0.0
         self._taken = 0
@@ -115,8 +114,7 @@ class _Socket(Generic[T]):
                 yield await self.arecv()
 
     def _joined(self, peer: int, address: str) -> None:
-        with self._changed:
-            self._changed.notify_all()
+        self._changes.tell()
 
     def _left(self, peer: int) -> None:
         self._owed.pop(peer, None)
@@ -127,19 +125,30 @@ class _Socket(Generic[T]):
         return {Peer(peer): address for peer, address in self._nng.peers.copy().items()}
 
     def wait_peers(self, count: int, timeout: float | None = None) -> bool:
-        """Wait until at least `count` peers are connected. Return whether so many are."""
+        """Wait until at least `count` peers are connected. Return whether so many are.
+
+        Raises `ClosedError` if the socket is closed.
+        """
         self._nng.check()
-        with self._changed:
-            return self._changed.wait_for(lambda: len(self._nng.peers) >= count, timeout)
+        self._changes.wait(lambda: self._closed or self._has(count), timeout)
+        return self._open_with(count)
 
     async def await_peers(self, count: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """Do as `wait_peers`, for asyncio."""
-        return await asyncio.to_thread(self.wait_peers, count, timeout)
-
-    def _wait_dialed(self) -> None:
         self._nng.check()
-        with self._changed:
-            self._changed.wait_for(lambda: self._nng.dialed >= self._dials, self._connect_s)
+        await self._changes.await_one(lambda: self._closed or self._has(count), timeout)
+        return self._open_with(count)
+
+    def _has(self, count: int) -> bool:
+        return len(self._nng.peers) >= count
+
+    def _open_with(self, count: int) -> bool:
+        if self._closed:
+            raise ClosedError("wait for peers: the socket is closed")
+        return self._has(count)
+
+    def _is_dialed(self) -> bool:
+        return self._closed or self._nng.dialed >= self._dials
 
     def _transmit(self, message: Buffer, exclude: int = NOBODY) -> None:
         check_bytes(message, "a message")
@@ -180,29 +189,35 @@ class _Socket(Generic[T]):
         Close a socket that is used on an asyncio loop on that loop; `aclose` does not block it.
         """
         if not self._closed:
-            self._closed = True
+            self._end()
             flush(self._nng, self._owed, self._sent_at, self._linger_s)
             self._shut()
 
     async def aclose(self) -> None:
         """Close as `close` does, without blocking the loop. Idempotent."""
         if not self._closed:
-            self._closed = True
+            self._end()
             try:
                 await asyncio.to_thread(flush, self._nng, self._owed, self._sent_at, self._linger_s)
             finally:
                 self._shut()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._changes.tell()
 
     def _shut(self) -> None:
         self._readable.close()
         self._nng.close()
 
     def __enter__(self) -> Self:
-        self._wait_dialed()
+        self._nng.check()
+        self._changes.wait(self._is_dialed, self._connect_s)
         return self
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._wait_dialed)
+        self._nng.check()
+        await self._changes.await_one(self._is_dialed, self._connect_s)
         return self
 
     def __exit__(self, *_: object) -> None:

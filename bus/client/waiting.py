@@ -1,9 +1,12 @@
-"""The waiting of the application's socket: for a message, and at its close until sent messages have left."""
+"""The waiting of the application's socket: for a message, for peers, and at its close for sent messages."""
 
 import asyncio
 import select
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,6 +57,45 @@ class Readable:
         if self._waiting:
             self._leave(self._waiting)
             self._woken.set()
+
+
+class Changes:
+    """Wakes the threads and the tasks that wait for a condition, at each change that `tell` reports."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._wakers: set[Callable[[], object]] = set()
+
+    def tell(self) -> None:
+        """Let all that wait look again. Any thread may call it."""
+        with self._changed:
+            self._changed.notify_all()
+            for wake in self._wakers:
+                with suppress(RuntimeError):  # its loop has closed
+                    wake()
+
+    def wait(self, holds: Callable[[], bool], limit_s: float | None) -> bool:
+        """Block until `holds()`, at most `limit_s` seconds. Return whether it does."""
+        with self._changed:
+            return self._changed.wait_for(holds, limit_s)
+
+    async def await_one(self, holds: Callable[[], bool], limit_s: float | None) -> bool:
+        """Do as `wait`, for asyncio: without a thread, which would keep the program from ending."""
+        woken = asyncio.Event()
+        wake = partial(asyncio.get_running_loop().call_soon_threadsafe, woken.set)
+        with self._changed:
+            self._wakers.add(wake)
+        try:
+            async with asyncio.timeout(limit_s):
+                while not holds():
+                    await woken.wait()
+                    woken.clear()
+        except TimeoutError:
+            return holds()
+        finally:
+            with self._changed:
+                self._wakers.discard(wake)
+        return True
 
 
 def flush(nng: "NngSocket", owed: Mapping[int, int], sent_at: float, linger_s: float) -> None:

@@ -84,14 +84,25 @@ def cell(name: str, value: Any) -> str:
     if name in _TIMES:
         return clock(value)
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return number(value)
     if isinstance(value, bytes | bytearray):
         return printable(bytes(value))
     return plain(str(value))
 
 
+def number(value: float) -> str:
+    """Show a number: to three decimals, but what is small or large with six digits, as 1.2e-05."""
+    return f"{value:.3f}" if value == 0 or 0.1 <= abs(value) < 1e9 else f"{value:.6g}"
+
+
 def _is_number(cell: str) -> bool:
-    return cell == "-" or cell.replace(".", "", 1).lstrip("-").isdigit()
+    if cell == "-":
+        return True
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def clock(ts_ns: int) -> str:

@@ -7,19 +7,17 @@ host.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.entry import LIVENESS, Entry, plain, read
+from devices.dbp.catalog.entry import LIVENESS, Entry, read, updated
 from devices.dbp.catalog.life import State, Watch
 from devices.dbp.catalog.outcomes import UNEXPECTED, Ask, Outcome, Round, ask_of, changes, denied, life_of
 from devices.dbp.catalog.services import Service, Services
 from devices.dbp.catalog.silenced import Silenced
 from devices.dbp.catalog.wire import Command, Received, Refused
-
-_RECORD_ITEMS: Final = 8  # of a record, around those of its service
 
 
 class Registry:
@@ -129,9 +127,8 @@ class Registry:
         if service.host != host or own not in (None, service):
             return denied("not yours")
         service.watch.heard(now_s)
-        entry = read(
-            {**service.entry.fields, **plain(received.fields), "name": name}, host, self._strict, self._bounds
-        )
+        fields = updated(service.entry.fields, received.fields) | {"name": name}
+        entry = read(fields, host, self._strict, self._bounds)
         if not isinstance(entry, Entry):
             return denied(*entry)
         refused = self._change(service, entry)
@@ -225,7 +222,7 @@ class Registry:
         A service that has registered since stays as it is.
         """
         bounds = self._bounds
-        whole = replace(bounds, depth=bounds.depth + 1, items=bounds.items + _RECORD_ITEMS)
+        whole = replace(bounds, depth=bounds.depth + 1, items=max(1, len(record)))  # updates add up
         match read_objects(record, whole):
             case {"host": str(host), "binary_time": bool(binary_time), "fields": dict(fields), "name": name}:
                 return self._restore({**fields, "name": name}, host, binary_time, now_s)

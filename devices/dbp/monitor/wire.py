@@ -12,7 +12,9 @@ Direction = Literal["in", "out"]
 _DIRECTIONS: Final[dict[bytes, Direction]] = {b"in": "in", b"out": "out"}
 
 
-_LEASE_MIN_MS: Final = 1000  # a false node must not make its clients busy
+_LEASE_MIN_MS, _LEASE_MAX_MS = 1000, 3_600_000  # a false node must not make its clients busy, or silent
+_TIME_MAX_S: Final = 253_402_000_000.0  # in the year 9999, the last that calendars of Python have
+_MS_MAX: Final = 1 << 53
 
 
 class Passed(NamedTuple):
@@ -43,6 +45,8 @@ def parse(frames: Sequence[bytes]) -> Passed | None:
     """Return the message in frames of a mirror; None if they are malformed."""
     if len(frames) < 4 or frames[1] not in _DIRECTIONS or not is_decimal(frames[2]):
         return None
+    if float(frames[2]) > _TIME_MAX_S:
+        return None
     interface, direction, time, host = frames[:4]
     name, peer = interface.decode(errors="replace"), host.decode(errors="replace")
     return Passed(name, _DIRECTIONS[direction], float(time), peer, tuple(frames[4:]))
@@ -71,7 +75,7 @@ def read_grant(data: bytes) -> Grant | None:
         return None
     match fields:
         case {"host": str(host), "port": port, "lease_ms": int(lease_ms)} if is_port(port):
-            return Grant(host, port, max(int(lease_ms), _LEASE_MIN_MS))
+            return Grant(host, port, min(max(int(lease_ms), _LEASE_MIN_MS), _LEASE_MAX_MS))
     return None
 
 
@@ -96,6 +100,6 @@ def _life(value: Any) -> Life | None:
         case {
             "state": str(state), "silence_ms": int(silence_ms), "interval_ms": int(interval_ms),
             "host": str(host), "beats": bool(beats),
-        }:  # fmt: skip
+        } if max(abs(silence_ms), abs(interval_ms)) <= _MS_MAX:  # fmt: skip
             return Life(state, silence_ms, interval_ms, host, beats)
     return None

@@ -16,12 +16,14 @@ log = logging.getLogger("buscoupler.nodes")
 CALLS_MAX = 256
 """The most handlers that wait at a time."""
 
+TOO_LONG = "the answer is too long"
+
 Answer = bytes | str | tuple[bytes, ...] | None
 """The body of a reply: one frame, or several. None is a body without a frame."""
 Handler = Callable[[Request], Answer | Awaitable[Answer]]
 """Takes a request, and returns the answer; a coroutine function may wait for it."""
-Reply = Callable[[Request], object]
-"""Sends a reply to the client of a request."""
+Reply = Callable[[Request], bool]
+"""Sends a reply to the client of a request. Returns False for one that is too long, and sends nothing."""
 
 
 class Calls:
@@ -71,13 +73,15 @@ class Calls:
     def _answer(self, reply: Reply, request: Request, answer: Answer) -> None:
         try:
             body = _frames(answer)
-        except TypeError:
+        except (TypeError, ValueError):  # neither bytes nor text, or text that is no UTF-8
             return self._fail(reply, request)
         return self._say(reply, request, Request(request.word, body))
 
     def _say(self, reply: Reply, request: Request, said: Request) -> None:
-        self.served += 1
-        reply(said._replace(binary_time=request.binary_time))
+        if reply(said._replace(binary_time=request.binary_time)):
+            self.served += 1
+        else:
+            self._refuse(reply, request, TOO_LONG)
 
     def _fail(self, reply: Reply, request: Request) -> None:
         log.exception("%s: the handler of %s failed", self._name, request.word)
@@ -107,5 +111,5 @@ def _frames(answer: Answer) -> tuple[bytes, ...]:
     return frames
 
 
-REASONS = ("unknown word", "too many requests", "the service failed", *requests.REFUSED)
+REASONS = ("unknown word", "too many requests", "the service failed", TOO_LONG, *requests.REFUSED)
 """The reasons of `Calls.refused`."""

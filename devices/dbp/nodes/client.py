@@ -23,8 +23,10 @@ from devices.dbp.zeromq.sockets import Message, Socket
 TIMEOUT_S: Final = 5.0
 SERVICES_MAX: Final = 64  # open connections to services; beyond, the one used longest ago is closed
 WAITING_MAX: Final = 1024  # queued publications; beyond, the oldest is dropped and counted
-LISTING: Final = Bounds(message_bytes=8 << 20, frames=64, items=1 << 20)  # of the longest reply of a catalog
-_LISTING_LIMITS: Final = Limits(message_bytes=8 << 20)
+_REPLY_BYTES: Final = 8 << 20  # more than the longest reply of a catalog
+LISTING: Final = Bounds(message_bytes=_REPLY_BYTES, depth=Bounds().depth + 1, items=_REPLY_BYTES // 2)
+"""The bounds of a catalog's reply, which has services within an object. An item has at least two bytes."""
+_LISTING_LIMITS: Final = Limits(message_bytes=_REPLY_BYTES)
 
 
 class Publication(NamedTuple):
@@ -35,26 +37,37 @@ class Publication(NamedTuple):
 
 
 class _Asker:
-    """A DEALER that sends one request at a time. A request without a reply ends its connection."""
+    """A DEALER that sends one request at a time. A request without a reply ends its connection.
+
+    `users` is the number of requests without a reply.
+    """
 
     def __init__(self, address: Address, limits: Limits) -> None:
         self.address, self._limits = address, limits
+        self.users = 0
         self._lock = Lock()
         self._socket: Socket | None = None
         self._answer: asyncio.Future[list[bytes]] | None = None
 
     async def ask(self, frames: Sequence[bytes], timeout_s: float) -> list[bytes]:
         """Send a request, and return the frames of its reply. Raises `TimeoutError` after `timeout_s`."""
-        async with asyncio.timeout(timeout_s), self._lock:
-            self._answer = asyncio.get_running_loop().create_future()
-            try:
-                self._connected().send(frames)
-                return await self._answer
-            except asyncio.CancelledError:
-                self.close()  # its late reply must not answer the next question
-                raise
-            finally:
-                self._answer = None
+        self.users += 1
+        try:
+            async with asyncio.timeout(timeout_s), self._lock:
+                return await self._ask(frames)
+        finally:
+            self.users -= 1
+
+    async def _ask(self, frames: Sequence[bytes]) -> list[bytes]:
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
+            self._connected().send(frames)
+            return await self._answer
+        except asyncio.CancelledError:
+            self.close()  # its late reply must not answer the next question
+            raise
+        finally:
+            self._answer = None
 
     def _connected(self) -> Socket:
         if self._socket is None:
@@ -141,39 +154,60 @@ class Client:
         """Send a request to the service `name`, and return the frames of its reply's body.
 
         Raises `NodeError` if the service is not listed, has no interface `router`, does not answer, or
-        refuses, ValueError for a word that no request can have, and TypeError for a body that is not bytes.
+        refuses, or if the request is too long, ValueError for a word that no request can have, and TypeError
+        for a body that is not bytes.
         """
         for frame in body:
             check_bytes(frame, "a body")
         if word != wire.PING.decode():
             check_word(word)
-        reply = await self._reply(name, requests.pack(Request(word, body or (b"",)), time.time()))
+        frames = requests.pack(Request(word, body or (b"",)), time.time())
+        if not requests.fits(frames, self._limits):
+            raise NodeError(f"the request is longer than the {self._limits.message_bytes} bytes of `limits`")
+        reply = await self._reply(name, frames)
         if reply.word == ERROR.decode():
             raise NodeError(f"{name} refused: {reply.data.decode(errors='replace')}")
         return reply.body
 
     async def _reply(self, name: str, frames: list[bytes]) -> Request:
-        asker = self._askers.get(name) or await self._asker(name)
-        self._askers[name] = self._askers.pop(name, asker)  # the one used last stands last
+        asker = await self._asker(name)
         try:
             frames = await asker.ask(frames, self._timeout_s)
         except TimeoutError:
-            if self._askers.get(name) is asker:  # the service may be elsewhere by now
-                del self._askers[name]
-            asker.close()
+            self._forget(name, asker)  # the service may be elsewhere by now
             raise NodeError(f"{name} gave no answer within {self._timeout_s:g} s") from None
+        finally:
+            if self._askers.get(name) is not asker and not asker.users:
+                asker.close()
         reply = requests.parse(frames)
         if not isinstance(reply, Request):
             raise NodeError(f"{name} gave a malformed answer: {reply}")
         return reply
 
+    def _forget(self, name: str, asker: _Asker) -> None:
+        if self._askers.get(name) is asker:
+            del self._askers[name]
+
     async def _asker(self, name: str) -> _Asker:
-        address = (await self.find(name)).router
-        if address is None:
-            raise NodeError(f"{name} has no interface router")
-        if len(self._askers) >= SERVICES_MAX:
-            self._askers.pop(next(iter(self._askers))).close()
-        return _Asker(address, self._limits)
+        """Return the one connection to a service, which is then the one used last."""
+        address = None if name in self._askers else (await self.find(name)).router
+        asker = self._askers.pop(name, None)  # another task may have made it meanwhile
+        if asker is None:
+            if address is None:
+                raise NodeError(f"{name} has no interface router")
+            self._make_room()
+            asker = _Asker(address, self._limits)
+        self._askers[name] = asker
+        return asker
+
+    def _make_room(self) -> None:
+        """Close the connection used longest ago; one in use is closed once it is not."""
+        if len(self._askers) < SERVICES_MAX:
+            return
+        idle = (name for name, asker in self._askers.items() if not asker.users)
+        asker = self._askers.pop(next(idle, next(iter(self._askers))))
+        if not asker.users:
+            asker.close()
 
     async def subscribe(
         self, name: str, topic: str = "", interface: str = "pub"
@@ -190,7 +224,9 @@ class Client:
             async for first, *rest in received:
                 yield Publication(first.decode(errors="replace"), b"".join(rest))
 
-    async def hear(self, address: Address, topic: bytes) -> AsyncGenerator[list[bytes], None]:
+    async def hear(
+        self, address: Address, topic: bytes, limits: Limits | None = None
+    ) -> AsyncGenerator[list[bytes], None]:
         """Yield the frames of messages of the PUB socket at `address` that begin with `topic`."""
         waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
 
@@ -201,7 +237,7 @@ class Client:
                     self.dropped += 1
                 waiting.put_nowait(message.frames)
 
-        sub = Socket("sub", hears, self._limits)
+        sub = Socket("sub", hears, limits or self._limits)
         sub.open(asyncio.get_running_loop())
         sub.subscribe(topic)
         sub.connect(*address)

@@ -14,6 +14,8 @@ from devices.dbp.nodes.registering import Registration, RegistrationState, Step
 from devices.dbp.zeromq.limits import Limits
 
 INTERVAL_S: Final = 1.0
+UPDATE_S: Final = 5.0
+"""The wait for the answer to an update."""
 _DRAIN_S: Final = 1.0  # for the last command
 
 
@@ -71,11 +73,16 @@ class Presence:
             await self.changed()
 
     async def update(self, **fields: Any) -> None:
-        """Change registered fields. Raises `NodeError` with the reasons of a denial."""
+        """Change registered fields. Raises `NodeError` with the reasons of a denial, or without an answer."""
+        if unfit := self._registration.unfit(fields):
+            raise NodeError(f"{self.name}: the update was denied: {unfit}")
         answer: asyncio.Future[tuple[str, ...]] = self._loop.create_future()
         self._updates.append(answer)
         self._do(self._registration.update(fields, self._loop.time()))
-        reasons = await answer
+        try:
+            reasons = await asyncio.wait_for(answer, UPDATE_S)
+        except TimeoutError:
+            raise NodeError(f"{self.name}: the update had no answer within {UPDATE_S:g} s") from None
         if reasons:
             raise NodeError(f"{self.name}: the update was denied: {'; '.join(reasons)}")
 

@@ -3,15 +3,17 @@
 Times are arguments, in seconds of a monotonic clock; each method returns the next step (docs/dbp.md).
 """
 
+from collections import deque
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object
+from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import LIVELINESS, is_interval
 from devices.dbp.catalog.life import Pulse, State, Watch
-from devices.dbp.catalog.wire import Command, Received
+from devices.dbp.catalog.wire import Command, Received, Refused
 
 ANSWER_S: Final = 2.0  # the wait for the answer to a registration, before a new connection is tried
 INTERVAL_MIN_S: Final = 0.01  # bounds of an agreed interval: a false catalog must not make us busy, or silent
@@ -43,6 +45,17 @@ class Step(NamedTuple):
 
 
 NOTHING: Final = Step()
+_BOUNDS: Final = Bounds()
+
+
+def refusal(word: bytes, fields: Mapping[str, Any]) -> str:
+    """Return why a catalog would hear a command with these fields as none, and never answer it; or ""."""
+    try:
+        command = Command(word, (pack_object(dict(fields)),))
+    except (TypeError, ValueError, RecursionError):
+        return f"json: {wire.REFUSED['json']}"
+    parsed = wire.parse(wire.pack(command, False, 0.0), _BOUNDS)
+    return f"{parsed.reason}: {wire.REFUSED[parsed.reason]}" if isinstance(parsed, Refused) else ""
 
 
 class Registration:
@@ -60,6 +73,7 @@ class Registration:
         self._due_s = 0.0
         self._pause_s = DENIED_MIN_S
         self._restarted_s: float | None = None
+        self._unanswered: deque[Mapping[str, Any]] = deque(maxlen=64)  # changes; of a beat none
         self._renew_watch(0.0)  # read while it is listed only
 
     @property
@@ -68,7 +82,12 @@ class Registration:
         return self._interval_s
 
     def open(self, now_s: float) -> Step:
-        """Begin: register over a new connection."""
+        """Begin: register over a new connection. What a catalog would not hear is denied at once."""
+        for changes in self._unanswered:
+            self.fields |= changes
+        self._unanswered.clear()
+        if refused := refusal(wire.REGISTRATION, self.fields):
+            return self._denied((refused,), now_s)
         self.state, self._due_s = RegistrationState.ASKING, now_s + ANSWER_S
         return Step(renew=True, say=(Command(wire.REGISTRATION, (pack_object(self.fields),)),))
 
@@ -84,6 +103,7 @@ class Registration:
         if self._watch.state(now_s) is State.GONE:
             return self.open(now_s)
         if self._watch.ask(now_s):  # the catalog missed a beat, or we its answer: over TCP now
+            self._unanswered.append({})
             self._pulse.said(now_s)
             return Step(say=(Command(wire.HEARTBEAT, (self.name.encode(),)),))
         if self._pulse.due(now_s):
@@ -103,11 +123,18 @@ class Registration:
         if received.word == wire.PING:
             return self._said(now_s, Command(wire.PONG, (self.name.encode(),)))
         if received.word == wire.DENIED:
-            return Step(answer=received.texts or ("denied",))
+            return self._answered(received.texts or ("denied",))
         if received.word == wire.ACKNOWLEDGED:
             self._agree(received, now_s)
-            return Step(answer=())
+            return self._answered(())
         return NOTHING
+
+    def _answered(self, reasons: tuple[str, ...]) -> Step:
+        """Take the answer to the oldest command without one. A denied update changes nothing."""
+        changes = self._unanswered.popleft() if self._unanswered else {}
+        if not reasons:
+            self.fields |= changes
+        return Step(answer=reasons) if changes or reasons else NOTHING
 
     def _judged(self, received: Received, now_s: float) -> Step:
         """Take the answer to a registration."""
@@ -117,9 +144,13 @@ class Registration:
             self._agree(received, now_s)
             self._renew_watch(now_s)
         elif received.word == wire.DENIED:
-            self.state, self.reasons = RegistrationState.DENIED, received.texts or ("denied",)
-            self._due_s = now_s + self._pause_s
-            self._pause_s = min(2 * self._pause_s, DENIED_MAX_S)
+            return self._denied(received.texts or ("denied",), now_s)
+        return NOTHING
+
+    def _denied(self, reasons: tuple[str, ...], now_s: float) -> Step:
+        self.state, self.reasons = RegistrationState.DENIED, reasons
+        self._due_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, DENIED_MAX_S)
         return NOTHING
 
     def _agree(self, received: Received, now_s: float) -> None:
@@ -154,15 +185,22 @@ class Registration:
         self._restarted_s = now_s
         return self.open(now_s)
 
+    def unfit(self, changes: Mapping[str, Any]) -> str:
+        """Return why a catalog would not hear an update, or the registration with it; or ""."""
+        named = {**changes, "name": self.name}
+        return refusal(wire.UPDATE, named) or refusal(wire.REGISTRATION, {**self.fields, **named})
+
     def update(self, changes: Mapping[str, Any], now_s: float) -> Step:
-        """Change fields. The answer of the catalog comes later, as the `answer` of a step.
+        """Change fields, none of which is `unfit`. The answer comes later, as the `answer` of a step.
 
         While the service is not listed, nothing is sent: its next registration has the changes.
         """
-        self.fields |= {**changes, "name": self.name}
+        named = {**changes, "name": self.name}
         if self.state is not RegistrationState.LISTED:
+            self.fields |= named
             return Step(answer=())
-        return self._said(now_s, Command(wire.UPDATE, (pack_object({**changes, "name": self.name}),)))
+        self._unanswered.append(named)
+        return self._said(now_s, Command(wire.UPDATE, (pack_object(named),)))
 
     def close(self) -> Step:
         """End the registration: the catalog must remove the service."""

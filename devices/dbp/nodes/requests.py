@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.wire import Command
+from devices.dbp.zeromq.limits import Limits
 
 ERROR: Final = b"Error"
 WORD_BYTES: Final = 64
@@ -56,14 +57,19 @@ def _is_word(word: bytes) -> bool:
 
 def check_word(word: str) -> None:
     """Raise ValueError if no request can have this word."""
-    raw = word.encode()
+    raw = word.encode(errors="surrogateescape")  # of what came from a terminal in another encoding
     if not _is_word(raw) or raw in _RESERVED:
-        raise ValueError(f"{word[:64]!r} cannot be the word of a request")
+        raise ValueError(f"{word[:64]!r} cannot be the word of a request: 1 to {WORD_BYTES} letters of ASCII")
 
 
 def pack(request: Request, wall_s: float) -> list[bytes]:
     """Return the frames of a request or reply. `wall_s` is in seconds since 1970."""
     return wire.pack(Command(request.word.encode(), request.body), request.binary_time, wall_s)
+
+
+def fits(frames: Sequence[bytes], limits: Limits) -> bool:
+    """Return whether a node with these limits takes a message: beyond them it ends the connection."""
+    return len(frames) <= limits.frames and sum(map(len, frames)) <= limits.message_bytes
 
 
 def refusal(reason: str, binary_time: bool) -> Request:

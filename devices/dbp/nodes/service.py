@@ -51,7 +51,7 @@ class Service:
         self.calls = Calls(name, handlers or {})
         self._host, self._port = host, port
         self._fields = {"function": function, "topics": list(topics), **(fields or {})}
-        limits = limits or Limits()
+        self._limits = limits = limits or Limits()
         self._router = Socket("router", self._on_requests, limits, name)
         self._pub = Socket("pub", lambda _: None, limits, name) if publishes else None
         self._presence = Presence(name, catalog, interval_s, limits)
@@ -110,12 +110,16 @@ class Service:
     def publish(self, topic: str, data: bytes) -> bool:
         """Publish to the subscribers of a topic. Return False, and count it, if the queue of one was full.
 
-        Raises `NodeError` for a service without `publishes`, `TypeError` for data that are not bytes.
+        Raises `NodeError` for a service without `publishes` and for what is longer than a message of its
+        `limits`, `TypeError` for data that are not bytes.
         """
         check_bytes(data)
         if self._pub is None:
             raise NodeError(f"{self.name} has no PUB socket: make it with publishes=True")
-        return self._pub.send([topic.encode(), data])
+        frames = [topic.encode(), data]
+        if not requests.fits(frames, self._limits):
+            raise NodeError(f"the data are longer than the {self._limits.message_bytes} bytes of `limits`")
+        return self._pub.send(frames)
 
     def _on_requests(self, messages: list[Message]) -> None:
         for (peer, *frames), host in messages:
@@ -136,7 +140,14 @@ class Service:
         return refusal(granted, request.binary_time)
 
     def _reply(self, peer: bytes) -> Reply:
-        return lambda said: self._router.send([peer, *requests.pack(said, time.time())])
+        def reply(said: Request) -> bool:
+            frames = requests.pack(said, time.time())
+            fits = requests.fits(frames, self._limits)
+            if fits:
+                self._router.send([peer, *frames])
+            return fits
+
+        return reply
 
     async def close(self) -> None:
         """Leave the catalog, and close all sockets. Idempotent."""

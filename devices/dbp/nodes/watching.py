@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
+from typing import Final
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.entry import LIVENESS
@@ -11,6 +12,10 @@ from devices.dbp.monitor.wire import WORD, Grant, Life, Passed, parse, read_gran
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.listing import Address
 from devices.dbp.nodes.presence import NodeError
+from devices.dbp.zeromq.limits import Limits
+
+_MIRROR: Final = Limits(message_bytes=8 << 20, frames=512)
+"""The limits of copies, which are longer than what they are copies of: a catalog's list is among them."""
 
 
 async def lives(client: Client) -> dict[str, Life]:
@@ -30,7 +35,8 @@ async def mirrored(client: Client, name: str | None, interface: str) -> AsyncGen
     host, grant = await _granted(client, name, interface)
     renewing = asyncio.ensure_future(_renew(client, name, interface, grant))
     try:
-        async with aclosing(client.hear((grant.host or host, grant.port), interface.encode())) as received:
+        address = grant.host or host, grant.port
+        async with aclosing(client.hear(address, interface.encode(), _MIRROR)) as received:
             while True:
                 passed = parse(await _unless(renewing, anext(received)))
                 if passed is not None and passed.interface == interface:

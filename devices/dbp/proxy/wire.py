@@ -18,7 +18,7 @@ _BYTES_MAX: Final = {
     HELLO: 4096, OFFER: 1 << 20, OPEN: 4096, DATA: DATA_BYTES, CREDIT: 4, CLOSE: 256, PING: 0, PONG: 0,
 }  # fmt: skip
 _OF_STREAMS: Final = frozenset((OPEN, DATA, CREDIT, CLOSE))
-_BOUNDS: Final = Bounds(depth=18, items=1 << 16)
+_BOUNDS: Final = Bounds(depth=18, items=_BYTES_MAX[OFFER] // 2)  # an item has at least two bytes
 _CREDIT: Final = Struct(">I")
 
 

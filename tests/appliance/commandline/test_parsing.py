@@ -10,6 +10,8 @@ import pytest
 
 from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
+from bus.leases.settings import BrokerSettings
+from bus.schema import settings
 
 METHODS: dict[str, list[str]] = {
     "_get_positional_actions": [],
@@ -74,6 +76,18 @@ def test_argparse_calls_what_the_parser_replaces(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         parser.parse_args(["--help"])
     assert "--log FORM" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", cli.commands("run"))
+def test_a_number_of_a_command_has_bounds(command: str) -> None:
+    """`int` and `float` take what is none here: a count of -1, nan seconds, the port 99999.
+
+    A seed may be any number; settings of a broker are checked together.
+    """
+    parser: Any = cli.parser(command)
+    choices = next(action.choices for action in parser._actions if isinstance(action.choices, dict))
+    found = {action.dest for action in choices[command]._actions if action.type in (int, float)}
+    assert found - {"seed"} <= (set(settings(BrokerSettings)) if command == "broker" else set())
 
 
 def test_a_word_behind_an_option_is_the_argument_that_may_be_missing() -> None:

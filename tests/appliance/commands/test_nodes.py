@@ -1,5 +1,6 @@
 """The commands `service` and `client`, with a catalog that is a command too."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -7,7 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, CompletedProcess, Popen
+from typing import ClassVar
 
+import pytest
+
+from appliance.commandline import cli
+from appliance.commands.service import _tell
+from devices.dbp.nodes.presence import NodeError
+from devices.dbp.nodes.service import Service
 from tests.helpers import ROOT
 
 COMMAND = (sys.executable, "-m", "buscoupler")
@@ -53,6 +61,7 @@ def test_a_service_is_listed_asked_heard_and_gone(tmp_path: Path) -> None:
             assert client(*at).stdout.startswith("Rohan  router=127.0.0.1:")
             assert '"function": "echo, time"' in client(*at, "--json", "Rohan").stdout
             assert client(*at, "Rohan", "echo", "a", "b").stdout == "a\nb\n"
+            assert client(*at, "Rohan", "echo", "a", "--json").stdout == '{"data": "a"}\n'
             assert client(*at, "Rohan", "time").stdout.startswith("20")
             heard = client(*at, "Rohan", "--subscribe", "tick", "--count", "2").stdout.split()
             assert heard[0] == heard[2] == "tick"
@@ -66,6 +75,55 @@ def test_a_service_is_listed_asked_heard_and_gone(tmp_path: Path) -> None:
             assert service.wait() == 0
         gone = client(*at, "Rohan")
         assert (gone.returncode, gone.stderr) == (1, "buscoupler: Rohan is not listed\n")
+
+
+AT = ("--catalog", "tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["client", *AT, "Rohan", "pong"], "'pong' cannot be the word of a request"),
+        (["client", *AT, "Rohan", "é"], "'é' cannot be the word of a request"),
+        (["client", *AT, "Rohan", "\udcff"], "cannot be the word of a request"),
+        (["client", *AT, "--subscribe", "tick"], "--subscribe is of a NAME"),
+        (["client", *AT, "Rohan", "echo", "--subscribe", "tick"], "--subscribe is of a NAME"),
+        (["client", *AT, "Rohan", "echo", "--count", "2"], "--count is of --subscribe"),
+        (["client", *AT, "Rohan", "--subscribe", "tick", "--count", "0"], "not a whole number above 0"),
+        (["monitor", *AT, "--interface", "pub"], "--interface is of a NAME"),
+        (["monitor", *AT, "Rohan", "--of-catalog"], "write NAME or --of-catalog"),
+        (["service", *AT, "Rohan", "--port", "99999"], "'99999' is not a port"),
+        (["service", *AT, "Rohan", "--port", "-5"], "'-5' is not a port"),
+    ],
+)
+def test_what_no_node_can_do_is_wrong_use_in_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words)
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+class _Denied(Service):
+    """A service whose catalog denies it, and lists it in the end."""
+
+    answers: ClassVar = ["name taken", "name taken", "services full", "services full", ""]
+
+    async def listed(self) -> None:
+        if why := self.answers.pop(0):
+            raise NodeError(why)
+
+    async def changed(self) -> None:
+        """Return at once: something has changed."""
+
+
+def test_a_denial_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(_tell(_Denied("Rohan")))
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [f"buscoupler service: {why}" for why in ("name taken", "services full")]
+    assert told.out == "Rohan is listed\n"
 
 
 def test_a_catalog_that_is_not_there_is_one_line() -> None:

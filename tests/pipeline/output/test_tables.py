@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.output.tables import text
+from pipeline.output.tables import cell, text
 
 COLUMNS = ["kind", "from_gateway", "from", "to_gateway", "to", "n", "p50", "p99"]
 LINE = "uart /dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A9"
@@ -43,3 +43,18 @@ def test_the_cells_of_a_row_stand_below_their_headings() -> None:
     assert head.index("from") == lines[0].index("bus office") == lines[2].index(LINE)
     assert more.endswith("p99")
     assert [len(line) for line in lines[1::2]] == [len(more)] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0.000"), (0.1, "0.100"), (-21.5, "-21.500"), (123456789.25, "123456789.250"),
+        (0.0123, "0.0123"), (-0.000012, "-1.2e-05"), (5e-324, "4.94066e-324"), (1e9, "1e+09"),
+        (-1.7e308, "-1.7e+308"), (float("inf"), "inf"), (float("nan"), "nan"),
+    ],
+)  # fmt: skip
+def test_a_small_or_large_number_keeps_its_digits_and_its_place_to_the_right(
+    value: float, shown: str
+) -> None:
+    assert cell("mean", value) == shown
+    assert text(["mean", "x"], [[value, "a"], [1e300, "b"]]).splitlines()[1].startswith(f"  {shown:>6}")

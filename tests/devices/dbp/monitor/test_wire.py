@@ -23,6 +23,7 @@ def test_what_is_no_message_that_passed() -> None:
         [b"r", b"up", b"1", b""],
         [b"r", b"in", b"x", b""],
         [b"r", b"in", b"\0\0\0\0", b""],
+        [b"r", b"in", b"999999999999", b""],  # a year that no calendar has
     ):
         assert parse(frames) is None
 
@@ -44,6 +45,7 @@ def test_a_grant() -> None:
 def test_lives_without_what_is_none() -> None:
     life = Life("alive", 12, 1000, "10.0.0.7", True)
     told = {"Rohan": life._asdict(), "Error": "inactive", "odd": {"state": 1}, "older": {"state": "alive"}}
+    told |= {"huge": life._replace(silence_ms=10**400)._asdict()}
     assert read_lives(told) == {"Rohan": life}
 
 
@@ -55,8 +57,10 @@ def test_the_port_of_a_grant(port: int, legal: bool) -> None:
     assert read_grant(grant.pack()) == (grant if legal else None)
 
 
-@pytest.mark.parametrize(("said_ms", "lease_ms"), [(-5, 1000), (999, 1000), (1000, 1000), (1001, 1001)])
-def test_a_lease_is_at_least_a_second(said_ms: int, lease_ms: int) -> None:
+@pytest.mark.parametrize(
+    ("said_ms", "lease_ms"), [(-5, 1000), (999, 1000), (1000, 1000), (1001, 1001), (10**400, 3_600_000)]
+)
+def test_a_lease_is_a_second_to_an_hour(said_ms: int, lease_ms: int) -> None:
     assert read_grant(Grant("", 1, said_ms).pack()) == Grant("", 1, lease_ms)
 
 

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devices.dbp.catalog import wire
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.wire import Received
+from devices.dbp.nodes.client import LISTING
 from devices.dbp.nodes.listing import Listed, read_listing
+from tests.devices.dbp.catalog.room import Room
 
 ROUTER = {"ip": "10.0.0.7", "port": 5247}
 
@@ -71,3 +76,24 @@ ANY: st.SearchStrategy[Any] = st.recursive(
 @given(st.dictionaries(st.text(max_size=3), ANY))
 def test_no_list_makes_it_raise(fields: dict[str, Any]) -> None:
     assert read_listing(fields).keys() <= fields.keys()
+
+
+def test_no_service_that_a_catalog_lists_makes_its_list_unreadable() -> None:
+    """The deepest, the one with most items, and the longest: else one service hides all others."""
+    room = Room()
+    deep: Any = 1
+    for _ in range(room.bounds.depth - 1):
+        deep = [deep]
+    made = {"deep": deep, "wide": [0] * (room.bounds.items - 10), "long": "x" * 8000}
+    for port, (name, more) in enumerate(made.items()):
+        room.register(name, 5247 + port, more=more)
+    received = wire.parse([b"", wire.INFO_REPLY, b"1.0", room.registry.services.every()], LISTING)
+    assert isinstance(received, Received)
+    assert set(read_listing(received.fields)) == set(made)
+
+
+def test_the_bounds_of_a_list_are_those_of_all_services_together() -> None:
+    one = Bounds()
+    names = one.services * (6 + 3 * one.text_bytes)
+    assert one.all_entry_bytes + names <= LISTING.message_bytes <= 2 * LISTING.items
+    assert one.depth < LISTING.depth

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import aclosing, suppress
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,8 @@ async def test_an_update_is_listed_or_denied_with_the_reason(start: Start) -> No
         assert (found.topics, found.fields["colour"]) == (("hay",), "green")
         with pytest.raises(NodeError, match="update was denied: topics"):
             await service.update(topics=7)
+        with pytest.raises(NodeError, match="update was denied: size"):
+            await service.update(function="x" * 20_000)
         assert service.state is RegistrationState.LISTED
 
 
@@ -192,6 +195,66 @@ async def test_requests_beyond_the_bound_are_refused_and_a_failing_handler_is_no
             with pytest.raises(NodeError, match="the service failed"):
                 await two.ask("Rohan", "broken")
         assert service.calls.refused == {"too many requests": 2, "the service failed": 1}
+
+
+async def test_an_answer_that_cannot_be_sent_is_a_refusal(start: Start) -> None:
+    url = start().urls[0]
+
+    async def later(request: Request) -> str:
+        return request.data.decode(errors="surrogateescape")
+
+    handlers: dict[str, Any] = {
+        "text": lambda request: request.data.decode(errors="surrogateescape"),
+        "later": later,
+        "number": lambda _: 5,
+        "long": lambda _: bytes(1 << 16),
+        "many": lambda _: (b"",) * 300,
+    }
+    async with Service("Rohan", handlers, catalog=url, publishes=True) as service, Client(url) as client:
+        await service.listed()
+        for word in handlers:
+            why = "too long" if word in ("long", "many") else "failed"
+            with pytest.raises(NodeError, match=f"Rohan refused: the .* {why}"):
+                await client.ask("Rohan", word, b"\xff")
+        assert service.calls.refused == {"the service failed": 3, "the answer is too long": 2}
+        assert service.calls.served == 0
+        with pytest.raises(NodeError, match="request is longer than the 65536 bytes"):
+            await client.ask("Rohan", "text", bytes(1 << 16))
+        with pytest.raises(NodeError, match="data are longer than the 65536 bytes"):
+            service.publish("t", bytes(1 << 16))
+
+
+async def test_one_connection_to_a_service_serves_all_tasks_and_none_stays(start: Start) -> None:
+    url = start().urls[0]
+    async with Service("Rohan", {"echo": echo}, catalog=url) as service:
+        await service.listed()
+        async with Client(url) as client:
+            await asyncio.gather(*(client.ask("Rohan", "echo", b"%d" % number) for number in range(20)))
+            assert service._router.peers == 1  # noqa: SLF001
+        await until(lambda: service._router.peers == 0)  # noqa: SLF001
+
+
+async def test_a_request_that_waited_for_one_without_an_answer_leaves_no_connection(start: Start) -> None:
+    url = start().urls[0]
+    answers = asyncio.Event()
+
+    async def slow(_: Request) -> None:
+        await answers.wait()
+
+    async with Service("Rohan", {"slow": slow, "echo": echo}, catalog=url) as service:
+        await service.listed()
+        async with Client(url, timeout_s=10.0) as client:
+            await client.ask("Rohan", "ping")
+            client._timeout_s = 0.1  # noqa: SLF001
+            first = asyncio.ensure_future(client.ask("Rohan", "slow"))
+            await asyncio.sleep(0)
+            client._timeout_s = 10.0  # noqa: SLF001
+            second = asyncio.ensure_future(client.ask("Rohan", "echo", b"x"))
+            with pytest.raises(NodeError, match="no answer"):
+                await first
+            assert await second == (b"x",)
+        await until(lambda: service._router.peers == 0)  # noqa: SLF001
+        answers.set()
 
 
 async def test_a_service_that_does_not_answer_is_told_and_asked_anew(start: Start) -> None:

@@ -171,3 +171,58 @@ def test_it_is_closed_before_it_is_opened() -> None:
 def test_it_offers_its_interval_in_milliseconds() -> None:
     (command,) = Registration("Rohan", {"liveliness": 7, "name": "x"}, 0.25).open(0.0).say
     assert json.loads(command.body[0]) == {"liveliness": 250, "name": "Rohan"}
+
+
+def _deep(levels: int) -> Any:
+    return [_deep(levels - 1)] if levels else 1
+
+
+UNHEARD = [
+    {"topics": [f"t{number}" for number in range(1100)]},
+    {"function": "x" * 20_000},
+    {"more": _deep(16)},
+    {"more": float("nan")},
+    {"more": {1, 2}},
+    {"more": b"x"},
+]
+"""Fields with which a catalog hears no command: it drops the message, and answers its peer no more."""
+
+
+@pytest.mark.parametrize("fields", UNHEARD)
+def test_what_a_catalog_would_never_answer_is_denied_at_once(fields: dict[str, Any]) -> None:
+    made = Registration("Rohan", fields, 1.0)
+    assert made.open(0.0) == NOTHING
+    assert made.state is RegistrationState.DENIED
+    assert made.reasons[0].startswith(("json: ", "size: "))
+    assert made.tick(DENIED_MIN_S - 0.01) == made.tick(DENIED_MIN_S) == NOTHING
+    other = listed()
+    assert other.unfit(fields) == made.reasons[0]
+    assert other.unfit({"topics": ["x"]}) == ""
+
+
+def test_an_update_that_is_too_much_with_what_is_registered_is_told() -> None:
+    made = listed()
+    made.update({"one": "x" * 9000}, 0.0)
+    made.heard(Received(wire.ACKNOWLEDGED, False), 0.0)
+    assert made.unfit({"other": "x" * 9000}).startswith("size: ")
+    assert made.unfit({"one": "x" * 9000}) == ""
+
+
+def test_a_denied_update_changes_nothing_and_the_answer_to_a_beat_is_none_to_an_update() -> None:
+    made = listed()
+    assert made.tick(2.0).say == (Command(wire.HEARTBEAT, (b"Rohan",)),)
+    made.update({"topics": 7}, 2.0)
+    made.update({"topics": ["hay"]}, 2.0)
+    assert made.heard(Received(wire.ACKNOWLEDGED, False), 2.1).answer is None
+    assert made.heard(DENIED._replace(texts=("topics",)), 2.1).answer == ("topics",)
+    assert "topics" not in made.fields
+    assert made.heard(Received(wire.ACKNOWLEDGED, False), 2.1).answer == ()
+    assert made.fields["topics"] == ["hay"]
+
+
+def test_a_new_registration_has_the_changes_that_nobody_answered() -> None:
+    made = listed()
+    made.update({"topics": ["hay"]}, 1.0)
+    step = made.heard(DISCONNECT, 2.0)
+    assert registers(step)
+    assert json.loads(step.say[0].body[0])["topics"] == ["hay"]

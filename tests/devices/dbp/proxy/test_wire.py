@@ -130,10 +130,13 @@ def nested(depth: int) -> bytes:
 
 
 def test_an_offer_is_bounded_in_depth_and_items() -> None:
-    """Two levels around what a catalog lists: the offer, and its services by name."""
+    """Two levels around what a catalog lists: the offer, and its services by name.
+
+    No offer that fits a frame has too many items.
+    """
     assert wire.read_offer(nested(18)) is not None
     assert wire.read_offer(nested(19)) is None
-    commas = (1 << 16) - 3  # beside three containers
+    commas = (1 << 19) - 3  # beside three containers
     assert wire.read_offer(b'{"s": {"a": [0' + b",0" * commas + b"]}}") is not None
     assert wire.read_offer(b'{"s": {"a": [0' + b",0" * (commas + 1) + b"]}}") is None
 
