@@ -292,7 +292,7 @@ def _check(error: int, what: str) -> None:
 
 
 def check_url(url: str) -> None:
-    """Raise `LinkError` for what is no address of a bus: NNG takes a port above 65535 and retries for ever."""
+    """Raise `LinkError` for what is no address of a bus. NNG takes the port 65536 and retries it for ever."""
     try:
         split_url(url)
     except ValueError as error:
