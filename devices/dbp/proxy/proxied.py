@@ -39,7 +39,7 @@ class ProxiedService:
 
     @property
     def denial(self) -> str:
-        """Why the near catalog does not list the service, as when its name is taken; "" if it did not say."""
+        """The reasons for which the near catalog does not list the service; "" if it told none."""
         return "; ".join(self._presence.reasons)
 
     def open(self, loop: AbstractEventLoop) -> None:
