@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
-from pipeline.input.read import is_remote
-from pipeline.jobs.ranges import above, whole
+from pipeline.input.read import is_remote, without_settings
+from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def prepare(options: argparse.Namespace) -> None:
         raise PipelineError(
             f"--output {options.output}: the table would be in the capture: give another place"
         )
+    if options.output and _is_below(options.directory, options.output):
+        raise PipelineError(f"--output {options.output}: the capture is in it: give another place")
     if options.episodes and (options.output or options.resample_ms or options.stats):
         raise PipelineError(
             "--episodes: is a table of its own: leave out --output, --resample-ms and --stats"
@@ -51,8 +53,9 @@ def _condition(text: str) -> "Condition":
 
 def _is_below(place: str, directory: str) -> bool:
     if is_remote(place) or is_remote(directory):
+        place, directory = (without_settings(one).replace("s3a://", "s3://", 1) for one in (place, directory))
         return f"{place}/".startswith(f"{directory.rstrip('/')}/")
-    return Path(place).absolute().is_relative_to(Path(directory).absolute())
+    return Path(place).resolve().is_relative_to(Path(directory).resolve())
 
 
 def decoding(options: argparse.Namespace) -> "Wanted":
@@ -226,8 +229,8 @@ JOB: Final = Job(
         ),
         option("--stats", action="store_true", help="also range, mean, gaps, and values out of range"),
         option("--episodes", action="store_true", help="instead: each gap, and each time out of range"),
-        option("--gap-ms", type=above(0), default=1000.0, metavar="MS", help="a pause that is a gap (1000)"),
-        option("--resample-ms", type=above(0), metavar="MS", help="a row for each window of this length"),
+        option("--gap-ms", type=SPAN_MS, default=1000.0, metavar="MS", help="a pause that is a gap (1000)"),
+        option("--resample-ms", type=SPAN_MS, metavar="MS", help="a row for each window of this length"),
         option("--output", metavar="TABLE", help="write all values: a directory or s3://BUCKET/PREFIX"),
         option("--wide", action="store_true", help="a table for each message, a column for each signal"),
         option("--delta", action="store_true", help="keep a Delta log there"),
