@@ -12,7 +12,13 @@ import pytest
 
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.multicast.datagram import with_crc
+from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import encode
+from bridges.media.uart.medium import Uart
+from bridges.protocols.jsonl.protocol import JsonLines
+from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.xbee.protocol import Xbee
 from bus.hub import Hub, Link
 from bus.ledger import Stats
 from bus.transports.tcp import DialLink, ListenLink
@@ -122,6 +128,22 @@ DIALLED: dict[str, tuple[Callable[[int], Any], str]] = {
     ),
     "frames": (lambda port: tcp_link("127.0.0.1", port, **QUICK), "framing"),
     "bus": (lambda port: DialLink(f"tcp://127.0.0.1:{port}", **QUICK), "handshake"),
+    **{
+        f"{spoken.key} {carrier}": (
+            lambda port, of=of, spoken=spoken: of(port).speaking(spoken, **QUICK),
+            reason,
+        )
+        for spoken, reason in (
+            (Nmea(), "no sentence"),
+            (JsonLines(), "no json"),
+            (Slip(), "unfinished"),
+            (Xbee(), "no start"),
+        )
+        for carrier, of in {
+            "socket": lambda port: Uart(port=f"socket://127.0.0.1:{port}"),
+            "tcp": lambda port: Tcp(host="127.0.0.1", port=port),
+        }.items()
+    },
 }
 
 
@@ -135,7 +157,7 @@ async def test_what_a_server_says_before_it_hangs_up_is_in_the_fault(kind: str) 
             await until(lambda: "Port already in use" in link.fault)
             assert "\r" not in link.fault
         assert not reason or counted(hub).rejected[reason] >= 1
-        assert not reason or counted(hub).noise_bytes >= len(BUSY)
+        assert not reason or counted(hub).noise_bytes >= len(BUSY.rstrip())
 
 
 async def test_cobs_over_tcp_tells_noise_until_messages_come(caplog: pytest.LogCaptureFixture) -> None:
