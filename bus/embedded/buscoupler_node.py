@@ -291,7 +291,9 @@ class Rs485(Uart):
             return message
         if message[1] == self.node and message[3] == 0:
             self.polls += 1
-            self._answer(self.queue.pop(0) if self.queue else bytes((0xE2, self.node, 0xFF, 1)))
+            self.rest = self.rest or self.uart.read(64) or b""
+            if len(self.rest.strip(b"\0")) < 3:  # else `poll` came late, and others have the turn
+                self._answer(self.queue.pop(0) if self.queue else bytes((0xE2, self.node, 0xFF, 1)))
         return None
 
     def _answer(self, message):

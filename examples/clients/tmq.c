@@ -18,6 +18,21 @@ enum { SUB = 0x02, ADD = 0x05, PUBLISH = 0x45, SUBSCRIBE = 0x46, DATA_MAX = 2048
 
 static void fail(const char *what) { perror(what); exit(1); }
 
+/* Read a decimal number, or a hexadecimal one after 0x; return whether the word is one and at most `most`. */
+static int number(const char *word, unsigned long long most, uint32_t *to) {
+    int hex = !strncmp(word, "0x", 2);
+    const char *digits = word + 2 * hex;
+    size_t count = strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789");
+    unsigned long long value = strtoull(digits, NULL, hex ? 16 : 10);
+    *to = (uint32_t)value;
+    return count && count <= 10 && !digits[count] && value <= most;
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: tmq sub|pub HOST PORT TOKEN... [TEXT]; tokens are numbers: `buscoupler tokens NAME`\n");
+    return 2;
+}
+
 static size_t put(uint8_t *to, int type, const uint32_t *tokens, int count, const void *data, size_t size) {
     uint16_t bytes = htons((uint16_t)size);
     to[0] = (uint8_t)type, to[1] = (uint8_t)count;
@@ -63,11 +78,13 @@ int main(int count, char **words) {
     int publishes = count > 1 && !strcmp(words[1], "pub"), tokens_end = count - publishes;
     if (count < 5 + publishes || (!publishes && strcmp(words[1], "sub")) || tokens_end - 4 > TOKENS_MAX
         || (publishes && strlen(words[count - 1]) > DATA_MAX))
-        return fprintf(stderr, "usage: tmq sub|pub HOST PORT TOKEN... [TEXT]\n"), 2;
-    uint32_t tokens[TOKENS_MAX];
-    for (int i = 4; i < tokens_end; i++) tokens[i - 4] = (uint32_t)strtoul(words[i], NULL, 0);
+        return usage();
+    uint32_t tokens[TOKENS_MAX], port;
+    if (!number(words[3], 65535, &port) || !port) return usage();
+    for (int i = 4; i < tokens_end; i++)
+        if (!number(words[i], UINT32_MAX, &tokens[i - 4])) return usage();
 
-    struct sockaddr_in broker = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(words[3]))};
+    struct sockaddr_in broker = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in own = {.sin_family = AF_INET}; /* any address, a free port */
     socklen_t length = sizeof own;
     int listener = socket(AF_INET, SOCK_STREAM, 0);

@@ -46,8 +46,15 @@ function hear(then) {
 const [verb, host, port, ...words] = process.argv.slice(2);
 const text = verb === "pub" ? words.pop() : "";
 const tokens = words.map(Number);
-if (!["pub", "sub"].includes(verb) || tokens.length === 0) {
-  console.error("usage: node tmq.js sub|pub HOST PORT TOKEN... [TEXT]");
+const isNumber = (word, most) => /^(0x[0-9a-f]{1,10}|[0-9]{1,10})$/i.test(word) && Number(word) <= most;
+const fits = tokens.length > 0 && tokens.length <= 255 && Buffer.byteLength(text) <= 2048;
+const isLegal = fits && words.every((word) => isNumber(word, 0xffffffff));
+if (!["pub", "sub"].includes(verb) || !isLegal || !isNumber(port, 65535) || Number(port) === 0) {
+  console.error("usage: node tmq.js sub|pub HOST PORT TOKEN... [TEXT]; tokens are numbers: `buscoupler tokens NAME`");
+  process.exit(2);
+}
+if (!net.isIPv4(host)) {
+  console.error("not IPv4: " + host);
   process.exit(2);
 }
 

@@ -87,6 +87,15 @@ def test_words_that_make_no_sense_are_refused_with_the_usage(client: list[str]) 
         ["sub", "127.0.0.1", "9"],
         ["pub", "127.0.0.1", "9", "1"],
         ["x", "h", "9", "1"],
+        ["sub", "127.0.0.1", "9", "fridge"],
+        ["sub", "127.0.0.1", "9", "4294967296"],
+        ["sub", "127.0.0.1", "9", "-1"],
+        ["sub", "127.0.0.1", "9", "0x"],
+        ["sub", "127.0.0.1", "nine", "1"],
+        ["sub", "127.0.0.1", "65545", "1"],
+        ["pub", "127.0.0.1", "0", "1", "on"],
+        ["pub", "127.0.0.1", "9", "1", "x" * 2049],
+        ["pub", "127.0.0.1", "9", *["1"] * 256, "on"],
     ):
         ended = subprocess.run([*client, *words], capture_output=True, text=True, timeout=20)
         assert (ended.returncode, ended.stderr[:6]) == (2, "usage:"), words

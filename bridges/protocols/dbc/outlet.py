@@ -120,11 +120,13 @@ class Outlet:
         return found
 
     def turn(self, now_s: float, may_act: bool) -> list[CanFrame]:
-        """Return the frame of a cycle; none, and end the cycle, if its values are too old or another acts."""
+        """Return the frame of a cycle; none, and end the cycle, if its values are too old, another acts, or a
+        multiplexer was turned to a page that is not known whole.
+        """
         if now_s < self.due_s:
             return []
         self._is_stale = now_s - self._written_s > self._terms.age_s
-        if self._is_stale or not may_act:
+        if self._is_stale or not may_act or self.missing():
             self.due_s = inf
             return []
         following_s = self.due_s + self._terms.cycle_s

@@ -1,8 +1,9 @@
 """The record of the protocol of text lines."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from bridges.items import Items
 from bridges.protocols.endings import other_end
@@ -16,6 +17,7 @@ from bus.wire.notation import text_of
 
 DELIMITER_BYTES_MAX = 4
 LINE_ENDS = (b"\r", b"\n")
+_ESCAPE: Final = re.compile(r"\\(?:[0abefnrtv]|x[0-9a-fA-F])")
 
 
 def _check_delimiter(text: str) -> None:
@@ -121,6 +123,9 @@ class Lines(Protocol):
     def problems(self) -> Iterator[Problem]:
         if self.matches:
             yield from self._wrong_expressions()
+        if self.delimiter is not None and (found := _ESCAPE.search(self.delimiter)):
+            text = f"delimiter: {found[0]} is a backslash and {found[0][1:]!r}: write it in double quotes"
+            yield Problem(text, is_error=False)
         for names, template in self.templates.items():
             if not template.encode("latin-1", "replace").endswith((self.ending, *LINE_ENDS)):
                 text = f"send: the template of {text_of(names)} ends no line: add its end, in double quotes"

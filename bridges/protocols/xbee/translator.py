@@ -27,6 +27,7 @@ SILENCE_S = 1.0
 UNDELIVERED = "undelivered"
 _ADDRESSES_MAX = 1024
 _NO_STATUS = "the module tells no transmit status: has it API mode {}?"
+_LATE = "transmit statuses come later than `status_ms`"
 _TOLD = 3
 
 
@@ -48,6 +49,7 @@ class XbeeTranslator(Translator[bytes]):
         self._pending = Pending(record.unanswered)
         self._cut_s = inf
         self._network = self._silent = ""
+        self._is_late = False
         self._failed: dict[str, str] = {}
 
     def _lose(self, reason: str, size: int) -> None:
@@ -101,9 +103,10 @@ class XbeeTranslator(Translator[bytes]):
         """Settle the packet of a transmit status."""
         packet = self._pending.take(delivery.frame_id)
         if packet is None:
+            self._is_late, self._silent = True, self._silent and _LATE
             return self.reject("other status")
         self.found += 1
-        self._silent = ""
+        self._is_late, self._silent = False, ""
         if not delivery.status:
             self._failed.pop(packet.name, None)
             return self._settle(packet, "")
@@ -144,7 +147,8 @@ class XbeeTranslator(Translator[bytes]):
 
     def turn(self, now_s: float) -> Turn[bytes]:
         for packet in self._pending.expired(now_s):
-            self._silent = _NO_STATUS.format(2 if self._record.escaped else 1)
+            mode = 2 if self._record.escaped else 1
+            self._silent = _LATE if self._is_late else _NO_STATUS.format(mode)
             self._settle(packet, UNDELIVERED)
         found = list[bytes]()
         if now_s >= self._cut_s:

@@ -46,9 +46,12 @@ class Listener:
         self._sockets: dict[socket.socket, Turns] = {}
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Listen on all interfaces that are up now. Raises `LinkError` if a port is taken."""
+        """Listen on all interfaces that are up now. Raises `LinkError` if that cannot be."""
         self._loop = loop
-        addresses = [one.address for one in interfaces() if not one.is_loopback]
+        try:
+            addresses = [one.address for one in interfaces() if not one.is_loopback]
+        except OSError as error:  # no descriptor is free
+            raise LinkError(f"cannot listen for beacons: {words_of(error)}") from error
         for port in (ports.BEACON, ports.ANNOUNCED):
             try:
                 sock = _listen(port, addresses)

@@ -71,7 +71,11 @@ class Sender:
     def _beat(self) -> None:
         self._timer = self._loop.call_later(self._interval_s, self._beat)
         self.fault = ""
-        found = interfaces()
+        try:
+            found = interfaces()
+        except OSError as error:  # no descriptor is free
+            self.fault = words_of(error)
+            return
         self._forget({one.address for one in found})
         for interface in found:
             for datagram, port in _datagrams(self._announcements, interface):

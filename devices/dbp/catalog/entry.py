@@ -19,6 +19,7 @@ LIVELINESS: Final = "liveliness"
 LIVENESS: Final = "catalog/liveness"
 """The name of no service, but of the request for the liveness of all services."""
 _RESERVED: Final = frozenset(("Error", LIVENESS))
+_MINIMUM: Final = frozenset(("ip", "port", "heartbeat"))
 
 FAULTS: Final = {
     "name": f'a printable text that is not too long, and not "Error" or "{LIVENESS}"',
@@ -85,6 +86,30 @@ def plain(fields: Mapping[str, Any]) -> dict[str, Any]:
         if LIVELINESS not in fields and is_interval(fields.get("heartbeat")):
             made[LIVELINESS] = 1000 * fields["heartbeat"]
     return made
+
+
+def updated(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return registered fields with changes, which may be those of a service that says only the minimum."""
+    if "interfaces" in changes or _MINIMUM.isdisjoint(changes) or not _is_minimal(fields):
+        return {**fields, **plain(changes)}
+    made = {**fields, **changes}
+    del made["interfaces"]
+    if "heartbeat" in changes and LIVELINESS not in changes:
+        made.pop(LIVELINESS, None)
+    return made
+
+
+def offered(said: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+    """Return the liveliness in ms that was said; that of the entry's `fields` if none was."""
+    heartbeat: Any = said.get("heartbeat")
+    minimal = "interfaces" not in said and is_interval(heartbeat) and _is_minimal(fields)
+    return said.get(LIVELINESS, 1000 * heartbeat if minimal else fields.get(LIVELINESS))
+
+
+def _is_minimal(fields: Mapping[str, Any]) -> bool:
+    """Return whether the interface of registered fields is that of their `ip` and `port`."""
+    router = fields["interfaces"].get(ROUTER, {})
+    return "ip" in fields and len(fields["interfaces"]) == 1 and router.get("port") == fields.get("port")
 
 
 def _faults(fields: Mapping[str, Any], strict: bool, bounds: Bounds) -> Iterator[str]:

@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object
-from devices.dbp.catalog.entry import FAULTS, LIVELINESS, Address, Entry
+from devices.dbp.catalog.entry import FAULTS, LIVELINESS, Address, Entry, offered
 from devices.dbp.catalog.services import Service
 from devices.dbp.catalog.wire import Command, Received
 from devices.dbp.monitor.wire import Life
@@ -73,7 +73,7 @@ def denied(*reasons: str) -> Outcome:
 def changes(received: Received, entry: Entry) -> tuple[bytes, ...]:
     """Return the body that tells a service its agreed interval; () if that is the one it offered."""
     agreed = entry.fields.get(LIVELINESS)
-    if received.fields.get(LIVELINESS, agreed) == agreed:
+    if offered(received.fields, entry.fields) == agreed:
         return ()
     return (pack_object({LIVELINESS: agreed}),)
 

@@ -12,7 +12,7 @@ from typing import Any
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.entry import LIVENESS, Entry, plain, read
+from devices.dbp.catalog.entry import LIVENESS, Entry, read, updated
 from devices.dbp.catalog.life import State, Watch
 from devices.dbp.catalog.outcomes import UNEXPECTED, Ask, Outcome, Round, ask_of, changes, denied, life_of
 from devices.dbp.catalog.services import Service, Services
@@ -127,9 +127,8 @@ class Registry:
         if service.host != host or own not in (None, service):
             return denied("not yours")
         service.watch.heard(now_s)
-        entry = read(
-            {**service.entry.fields, **plain(received.fields), "name": name}, host, self._strict, self._bounds
-        )
+        fields = updated(service.entry.fields, received.fields) | {"name": name}
+        entry = read(fields, host, self._strict, self._bounds)
         if not isinstance(entry, Entry):
             return denied(*entry)
         refused = self._change(service, entry)

@@ -13,13 +13,15 @@ from bus.wire.frame import DATA_BYTES_MAX, unpack
 from bus.wire.pattern import token
 from buscoupler_mavlink.protocol import Mavlink
 
+_HALF = 128  # of the sequence numbers
 _BY_NAME = {kind.msgname: kind for kind in common.mavlink_map.values()}
 
 
 class MavlinkTranslator(Translator[bytes]):
     """A translator of one link: a stream of bytes, or datagrams, in which messages never lie across two.
 
-    Rejects by reason: `no message` (bytes that are none), `gap` (a sender's sequence number was left out).
+    Rejects by reason: `no message` (bytes that are none), `gap` (sequence numbers that a sender left out),
+    `order` (one that comes late or twice; its message comes in all the same).
     """
 
     def __init__(self, record: Mavlink, wire: Wire) -> None:
@@ -50,8 +52,11 @@ class MavlinkTranslator(Translator[bytes]):
         sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
         last = self._last.get(sender)
         self._last[sender] = number
-        if last is not None and number != (last + 1) & 0xFF:
-            self.wire.stats.reject("gap")
+        missing = 0 if last is None else (number - last - 1) & 0xFF
+        if missing < _HALF:
+            self.wire.stats.reject("gap", missing)
+        else:
+            self.wire.stats.reject("order")
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
         told = unpack(message)
@@ -62,11 +67,11 @@ class MavlinkTranslator(Translator[bytes]):
             given = json.loads(told.data)
             fields = [given[name] for name in kind.ordered_fieldnames]
             made = kind(**dict(zip(kind.ordered_fieldnames, fields, strict=True)))
-            return Sent([bytes(made.pack(self._parser))])
+            packed = bytes(made.pack(self._parser))
         except Exception:  # pymavlink raises anything for a value that does not fit
             return Sent(why="malformed")
-        finally:
-            self._parser.seq = (self._parser.seq + 1) & 0xFF
+        self._parser.seq = (self._parser.seq + 1) & 0xFF  # only for what is sent: others count the numbers
+        return Sent([packed])
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +81,8 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_value(one) for one in value]
     if isinstance(value, bytes | bytearray):
         return value.decode("latin-1").rstrip("\0")
     if isinstance(value, float) and not math.isfinite(value):

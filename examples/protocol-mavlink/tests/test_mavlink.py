@@ -50,10 +50,33 @@ def test_messages_become_frames_however_the_stream_is_cut() -> None:
 
 def test_a_gap_in_the_sequence_is_counted() -> None:
     made, sender = translator(), peer()
+    sender.seq = 254
+    first = heartbeat(sender)
+    made.receive([first], 0.0)
+    lost = [heartbeat(sender) for _ in range(3)]
     made.receive([heartbeat(sender)], 0.0)
-    heartbeat(sender)
-    made.receive([heartbeat(sender)], 0.0)
-    assert made.wire.stats.rejected == {"gap": 1}
+    assert made.wire.stats.rejected == {"gap": 3}
+    assert made.receive([lost[2]], 0.0)
+    assert made.wire.stats.rejected == {"gap": 3, "order": 1}
+
+
+def test_what_is_no_number_is_null_in_arrays_too() -> None:
+    made, sender = translator(), peer()
+    unknown = [float("nan"), *[0.0] * 20]
+    said = sender.odometry_encode(
+        1, 1, 12, 0, 0, float("nan"), [1, 0, 0, float("inf")], 0, 0, 0, 0, 0, 0, unknown, unknown
+    )
+    data = made.receive([bytes(said.pack(sender))], 0.0)[0]
+    found = json.loads(unpack(data).data, parse_constant=pytest.fail)
+    assert (found["z"], found["q"], found["pose_covariance"][:2]) == (None, [1, 0, 0, None], [None, 0])
+
+
+def test_what_is_not_sent_leaves_no_number_out() -> None:
+    made = translator()
+    one, bad = (pack(1, Pattern("mav", 255, "COMMAND_LONG"), data) for data in (command(), b"{}"))
+    sent = [made.send(message, 0.0) for message in (one, bad, bad, one)]
+    told = peer().parse_buffer(b"".join(item for each in sent for item in each.items))
+    assert [message.get_seq() for message in told] == [0, 1]
 
 
 def command(**fields: Any) -> bytes:

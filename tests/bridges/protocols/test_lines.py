@@ -175,6 +175,12 @@ def test_check_tells_a_wrong_expression_and_a_template_that_ends_no_line() -> No
     (half,) = Lines(send={"a/b": r"X {data}\r\n"}).problems()
     assert not half.is_error
     assert "the template of a/b ends no line" in half.text
+    for written in (r"\r\n", r"\n", r"\x03", r"\0"):  # in single quotes, where they stand for themselves
+        (half,) = Lines(delimiter=written, send=("a",)).problems()
+        assert "in double quotes" in half.text
+        assert not half.is_error
+    for meant in ("\r\n", "\x03", "\\", "\\>", r"\\d"):
+        assert list(Lines(delimiter=meant, send=("a",)).problems()) == []
     assert list(Lines(match="x", send={"a": "{data}\r\n"}).problems()) == []
     assert list(Lines(delimiter=">", send={"obd/ask": "{data}\r"}).problems()) == []  # an ELM327
 

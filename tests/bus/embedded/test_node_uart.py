@@ -13,7 +13,7 @@ from bridges.media.uart.codec import (
     encode,
     wire_bytes_max,
 )
-from bridges.media.uart.poll import Master, NodeHealth
+from bridges.media.uart.poll import DONE, POLL, Master, NodeHealth, control
 from bus.embedded import buscoupler_node as node_module
 from bus.embedded.buscoupler_node import Rs485, Uart, stuff, unstuff
 from bus.wire.envelope import MESSAGE_BYTES_MAX
@@ -163,3 +163,27 @@ def test_polled_nodes_answer_and_hear_each_other(
     assert {health.state for health in pair.master.nodes.values()} == {"up"}
     assert driver[:4] == [1, 0, 1, 0]
     assert sum(health.missed for health in pair.master.nodes.values()) == 0
+
+
+@pytest.mark.parametrize("module", [node_module, SMALL])
+def test_a_node_whose_program_was_late_does_not_answer_a_poll_behind_which_others_spoke(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "sleep_ms", lambda ms: None)
+    line = Line()
+    node = module.Rs485(line, 5)
+    mine, other = encode(control(5, POLL)), encode(control(6, POLL))
+    assert node.send(frame(30, 1))
+    for behind in (other, other + encode(frame(300, 2)), other[:4], encode(frame(80, 3))[:40]):
+        line.hears = mine + behind
+        received(node, line)
+        assert line.said == b""
+        line.hears = b"\0"  # what had begun is over
+        received(node, line)
+    for behind, polls in ((b"", 1), (b"\0\0", 1), (b"\xff", 1), (other + mine, 2)):  # a glitch is nobody
+        line.hears, line.said, before = mine + behind, b"", node.polls
+        received(node, line)
+        line.hears = b"\0"
+        received(node, line)
+        assert line.said in (encode(frame(30, 1)), encode(control(5, DONE)))
+        assert node.polls == before + polls

@@ -166,6 +166,23 @@ def test_a_cycle_repeats_while_its_source_is_young_and_this_gateway_may_act(tmp_
     assert translator.condition == ""
 
 
+def test_a_page_that_is_not_known_whole_is_waited_for_and_ends_the_cycle(tmp_path: Path) -> None:
+    level = ' SG_ Level m1 : 8|8@1+ (1,0) [0|100] "%" BODY\n'
+    text = CAR.replace(level, level + ' SG_ Warm m1 : 4|4@1+ (1,0) [0|15] "" BODY\n')
+    translator = made(
+        tmp_path, text + 'BA_ "GenMsgCycleTime" BO_ 1025 50;\n', send=("Lights",), cycle=True, age_ms=9000
+    )
+    assert sent(translator, "car/Lights/Left", "1", 0.0) == [(0x401, "0001", 0)]
+    assert sent(translator, "car/Lights/Level", "50", 0.01) == "incomplete"
+    for now_s in (0.05, 0.1):
+        assert not translator.turn(now_s).items
+        assert translator.condition == "Lights waits for Warm"
+    assert translator.due_s == float("inf")
+    assert sent(translator, "car/Lights/Warm", "3", 0.2) == [(0x401, "3132", 0)]
+    assert translator.condition == ""
+    assert [data.hex() for _, data, _ in translator.turn(0.25).items] == ["3132"]
+
+
 def test_a_cycle_that_is_late_does_not_catch_up(tmp_path: Path) -> None:
     translator = made(tmp_path, send=("Command",), cycle=True, age_ms=10_000, **READY)
     sent(translator, "car/Command/Demand", "1", 0.0)

@@ -104,6 +104,27 @@ def test_a_module_that_tells_nothing_is_no_reason_to_wait_for_ever() -> None:
     assert one.condition == ""
 
 
+def test_a_module_whose_statuses_come_too_late_is_not_said_to_tell_none() -> None:
+    """The state does not swing between the two: each change of it is an event."""
+    one = made(status_ms=1000)
+    conditions = list[str]()
+    for begin_s in (0.0, 10.0, 20.0):
+        packet = packet_of(one.send(message("xbee/kitchen", b"x"), begin_s))
+        one.turn(begin_s + 1.0)
+        conditions.append(one.condition)
+        one.receive([digi.status(packet.frame_id)], begin_s + 1.5)
+        conditions.append(one.condition)
+    none, late, *others = conditions
+    assert none.startswith("the module tells no transmit status")
+    assert late == "transmit statuses come later than `status_ms`"
+    assert others == [late] * 4
+    packet = packet_of(one.send(message("xbee/kitchen", b"x"), 30.0))
+    one.receive([digi.status(packet.frame_id)], 30.5)
+    assert one.condition == ""
+    one.receive([digi.status(packet.frame_id)], 30.6)  # of nothing that waits
+    assert one.condition == ""
+
+
 def test_a_module_tells_of_its_network_and_of_resets_which_lose_what_it_had() -> None:
     one = made()
     one.receive([digi.event(digi.ModemStatus.DISASSOCIATED)], 0.0)

@@ -1,14 +1,17 @@
 """Beacons over real sockets on this machine: who announces is found, and liars cost nothing."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from bus.errors import LinkError
 from devices.dbp import ports
 from devices.dbp.beacon import finding, sending
 from devices.dbp.beacon.finding import Findings, Found, Listener, first
+from devices.dbp.beacon.interfaces import Interface
 from devices.dbp.beacon.sending import Announcement, Sender, announcement
 from devices.dbp.beacon.wire import Beacon
 from tests.devices.dbp.catalogs import Start, port_of
@@ -120,3 +123,19 @@ def test_what_a_beacon_cannot_name_is_not_announced(url: str) -> None:
 
 def test_the_group_stays_within_the_site() -> None:
     assert sending.GROUP.startswith("239.255.")
+
+
+async def test_without_a_free_descriptor_nothing_is_raised_on_the_loop(
+    monkeypatch: pytest.MonkeyPatch, announce: Callable[..., Sender]
+) -> None:
+    def none_free() -> list[Interface]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    for module in (finding, sending):
+        monkeypatch.setattr(module, "interfaces", none_free)
+    sender = announce(Announcement("", Beacon("catalog", 5246)))
+    assert (sender.sent, sender.fault) == (0, "Too many open files")
+    with pytest.raises(LinkError, match="Too many open files"):
+        Listener(lambda _: None).open(asyncio.get_running_loop())
+    monkeypatch.undo()
+    await until(lambda: sender.sent > 0 and not sender.fault)

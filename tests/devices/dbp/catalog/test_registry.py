@@ -272,3 +272,19 @@ def test_the_size_of_all_services_is_bounded() -> None:
     assert room.listed()["a"]["more"] == "x" * 400
     assert word(room.req(wire.UPDATE, {"name": "b", "more": ""}, host="10.0.0.2")) == wire.ACKNOWLEDGED
     assert word(room.register("c", 3, host="10.0.0.3", more="x" * 400)) == wire.APPROVED
+
+
+def test_a_service_that_says_only_the_minimum_updates_in_its_own_words(room: Room) -> None:
+    """Its interval is told where the catalog changes it, as to all others."""
+    told = Command(wire.APPROVED, (b'{"liveliness": 60000.0}',))
+    said = {"name": "therm", "ip": "10.1.1.1", "port": 5300, "function": "temp", "heartbeat": 600}
+    assert room.req(wire.REGISTRATION, said).reply == told
+    for change in ({"heartbeat": 2}, {"port": 5301}, {"ip": "10.1.1.2", "port": 5302}):
+        assert room.req(wire.UPDATE, {"name": "therm", **change}).reply == Command(wire.ACKNOWLEDGED)
+    found = room.listed()["therm"]
+    assert (found["interfaces"], found["liveliness"]) == ({"router": {"ip": "10.1.1.2", "port": 5302}}, 2000)
+    slow = room.req(wire.UPDATE, {"name": "therm", "heartbeat": 0.01})
+    assert slow.reply == Command(wire.ACKNOWLEDGED, (b'{"liveliness": 250.0}',))
+    room.register("oven", 5310, ip="10.9.9.9")  # its own field of this name
+    room.req(wire.UPDATE, {"name": "oven", "port": 2, "heartbeat": 9})
+    assert room.listed()["oven"]["interfaces"]["router"]["port"] == 5310
