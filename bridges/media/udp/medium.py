@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from bridges.media.medium import Medium, Taken, Word
 from bus.confined import Confined
 from bus.key_types import Host, Port, QueueBytes
-from bus.needs import Need, host_needs
+from bus.needs import Listening, Need, host_needs
 from bus.urls import is_loopback
 
 
@@ -76,6 +76,7 @@ class Udp(Medium):
 
     def needs(self) -> Iterator[Need]:
         yield from host_needs(self.host)
+        yield Listening(self.own_host or ("::" if ":" in self.host else "0.0.0.0"), self.heard_at, udp=True)
 
     def takes(self, node: int | None) -> Iterator[Taken]:
         yield Taken(f"UDP port {self.heard_at}", self.own_host or "")
