@@ -83,12 +83,22 @@ class HoldOff:
     def _on_due(self) -> None:
         self._timer = None
         now = self._clock()
-        for key, (*_, due_s) in list(self._held.items()):
-            if due_s > now:
+        self._send_while(lambda due_s: due_s <= now)
+        self._arm()
+
+    def _send_while(self, is_due: Callable[[float], bool]) -> None:
+        """Send what is held, in order, up to the first message that is not due.
+
+        What takes a message may fail, and others may answer at once, so any call can take out the rest.
+        """
+        for key in list(self._held):
+            held = self._held.get(key)
+            if held is None:
+                continue
+            if not is_due(held[-1]):
                 break
             _, hand_on, message = self._let_go(key)
             hand_on(from_payloads([message]))
-        self._arm()
 
     def revise(self, hold_s: float) -> None:
         """Hold later messages for another time. Messages that wait already leave when they were due."""
@@ -96,9 +106,7 @@ class HoldOff:
 
     def release(self) -> None:
         """Send all held messages now."""
-        for key in list(self._held):
-            _, hand_on, message = self._let_go(key)
-            hand_on(from_payloads([message]))
+        self._send_while(lambda _: True)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop all held messages, counted by `reason`; return them."""

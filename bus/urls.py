@@ -213,6 +213,29 @@ def overlap(one: str, other: str) -> bool:
     return "0.0.0.0" in names and not any(":" in host for host in names)
 
 
+def check_ends(dials: Iterable[str], listens: Iterable[str]) -> None:
+    """Raise ValueError for two connections between one pair: to itself, or twice to the same address.
+
+    Each message would go round, or come twice. Names other than `localhost` are not looked up.
+    """
+    own, known = [split_url(url) for url in listens], set[Url]()
+    for text in dials:
+        url = split_url(text)
+        if any(_hears(one, url) for one in own):
+            raise ValueError(f"{text}: the socket listens here and would hear itself: dial another address")
+        if url in known:
+            raise ValueError(f"{text}: dialled twice, so each message would come twice")
+        known.add(url)
+
+
+def _hears(one: Url, dialled: Url) -> bool:
+    """Return whether what listens at `one` is surely reached by `dialled`."""
+    if one._replace(host="") != dialled._replace(host=""):
+        return False
+    is_here = is_loopback(dialled.host) or dialled.host == one.host
+    return one.scheme not in HOSTED or (one.port > 0 and is_here and overlap(one.host, dialled.host))
+
+
 def with_host(url: Url, host: str) -> str:
     """Return an address as text, with another host."""
     return f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{url.port}{url.path}"

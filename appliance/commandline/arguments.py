@@ -20,7 +20,7 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
             return parse(word)
         except UnicodeDecodeError as error:
             raise argparse.ArgumentTypeError(f"{word}: not UTF-8 text") from error
-        except (BusError, OSError) as error:
+        except (BusError, OSError, ValueError) as error:  # argparse leaves out the words of the last
             raise argparse.ArgumentTypeError(words_of(error)) from error
 
     return checked

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -82,6 +83,15 @@ def parser(selected: str | None = None) -> Parser:
 def described() -> tuple[tuple[str, str, Parser], ...]:
     """Return the name, the help and the parser of each command."""
     return tuple((name, command.help, parser(name).below()[name]) for name, command in commands().items())
+
+
+def below(name: str, parser: Parser) -> Iterator[tuple[str, Parser]]:
+    """Yield the subcommands of a command that are not commands themselves, with their parsers."""
+    from pipeline import jobs
+
+    for word, inner in parser.below().items():
+        if name != "pipeline" or not jobs.find(word).is_command:
+            yield word, inner
 
 
 def main(arguments: list[str] | None = None) -> int:

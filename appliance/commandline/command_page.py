@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from appliance.commandline import cli
-from appliance.commandline.parsing import Parser
-from pipeline import jobs
+from appliance.commandline.parsing import EVERYWHERE, Parser, meaning_of, value_of
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 WHY_NOT_RUN: Final = "names files and addresses of yours"
-EVERYWHERE: Final = ("help", "verbose", "log")
 _WIDTH: Final = 100
 
 INTRODUCTION: Final = """# Commands
@@ -52,9 +50,8 @@ def page() -> str:
     lines += [f"| [{name}](#{name}) | {_cell(text)} |" for name, text, _ in found]
     for name, text, parser in found:
         lines += ["", f"## {name}", *_section(text, parser), *_more(name)]
-        for below, inner in parser.below().items():
-            if name != "pipeline" or not jobs.find(below).is_command:
-                lines += ["", f"### {name} {below}", *_section(inner.description or "", inner)]
+        for below, inner in cli.below(name, parser):
+            lines += ["", f"### {name} {below}", *_section(inner.description or "", inner)]
     return "\n".join([*lines, ""])
 
 
@@ -83,7 +80,7 @@ def _section(text: str, parser: Parser) -> Iterator[str]:
 def _usage(parser: Parser) -> list[str]:
     """Return the usage in lines of fixed width, broken between options only."""
     words = " ".join(parser.format_usage().removeprefix("usage:").split())
-    for common in ("[-h] ", "[-v] ", "[--log FORM] "):
+    for common in (" [-h]", " [-v]", " [--log FORM]"):
         words = words.replace(common, "", 1)
     whole = re.sub(r"\[[^][]*(?:\[[^][]*\][^][]*)*\]", lambda one: one[0].replace(" ", "\xa0"), words)
     indent = " " * (len(parser.prog) + 1)
@@ -98,12 +95,8 @@ def _is_own(action: argparse.Action) -> bool:
 
 
 def _row(action: argparse.Action) -> str:
-    metavar = action.metavar if isinstance(action.metavar, str) else (action.dest or "").upper()
-    choices = f" {{{','.join(map(str, action.choices))}}}" if action.choices is not None else ""
-    value = choices or f" {metavar}"
-    name = ", ".join(action.option_strings) + ("" if action.nargs == 0 else value)
-    help_text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
-    return f"| `{_cell(name if action.option_strings else metavar)}` | {_cell(help_text)} |"
+    words = " ".join(filter(None, (", ".join(action.option_strings), value_of(action))))
+    return f"| `{_cell(words)}` | {_cell(meaning_of(action))} |"
 
 
 def _cell(text: str) -> str:

@@ -7,12 +7,12 @@ packages, so nothing that is imported here may need more than PyYAML and msgpack
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
 
 from appliance.commandline import cli
-from appliance.commandline.parsing import Parser
+from appliance.commandline.parsing import EVERYWHERE, Parser, meaning_of, value_of
 from topologies.writing import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
@@ -38,13 +38,15 @@ def _overview() -> str:
 def _page(name: str, help_text: str, parser: Parser) -> str:
     lines = [_HEAD.format(name=f"BUSCOUPLER-{name.upper()}", section=1), ".SH NAME"]
     lines += [f"buscoupler\\-{_text(name)} \\- {_text(help_text)}", ".SH SYNOPSIS"]
-    usage = parser.format_usage().removeprefix("usage:")
-    lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
+    lines += [_usage(parser), ".SH DESCRIPTION", _text(f"{parser.description}.")]
     arguments = list(_arguments(parser))
     lines += [".SH OPTIONS", *arguments] if arguments else []
     endpoints = [(".TP", f"\\fB{_text(one)}\\fR", _text(text)) for one, text in parser.endpoints()]
     lines += [".SH ENDPOINTS", *chain(*endpoints)] if endpoints else []
-    lines += [".SH EXAMPLES", ".nf", *map(_text, parser.examples), ".fi"] if parser.examples else []
+    lines += [".SH FORMS", *_as_written(parser.epilog)] if parser.epilog and not endpoints else []
+    below = [(f".SS {name} {word}", *_subcommand(inner)) for word, inner in cli.below(name, parser)]
+    lines += [".SH SUBCOMMANDS", *chain(*below)] if below else []
+    lines += [".SH EXAMPLES", *_as_written("\n".join(parser.examples))] if parser.examples else []
     lines += [".SH EXIT STATUS", _text(f"1: {parser.problem}. Others: see buscoupler(1).")] * bool(
         parser.problem
     )
@@ -52,16 +54,29 @@ def _page(name: str, help_text: str, parser: Parser) -> str:
     return _joined(lines)
 
 
-def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
+def _usage(parser: Parser) -> str:
+    return _text(" ".join(parser.format_usage().removeprefix("usage:").split()))
+
+
+def _as_written(text: str) -> list[str]:
+    return [".nf", *map(_text, text.strip().splitlines()), ".fi"]
+
+
+def _subcommand(parser: Parser) -> Iterator[str]:
+    yield _usage(parser)
+    yield from [".PP", _text(f"{parser.description}.")]
+    yield from _arguments(parser, EVERYWHERE)
+    yield from [".PP", *_as_written("\n".join(parser.examples))] if parser.examples else []
+    yield from [".PP", _text(f"Exit status 1: {parser.problem}.")] if parser.problem else []
+
+
+def _arguments(parser: Parser, left_out: Collection[str] = ()) -> Iterator[str]:
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to its arguments
-        if action.help == argparse.SUPPRESS:
-            continue
-        metavar = action.metavar if isinstance(action.metavar, str) else (action.dest or "").upper()
-        value = "" if action.nargs == 0 or not action.option_strings else f" {metavar}"
-        names = ", ".join(action.option_strings) or metavar
-        yield ".TP"
-        yield f"\\fB{_text(names)}\\fR{_text(value)}"
-        yield _text((action.help or "").replace("%%", "%") or "see above")
+        if action.help != argparse.SUPPRESS and action.dest not in left_out:
+            names, value = ", ".join(action.option_strings), value_of(action)
+            yield ".TP"
+            yield f"\\fB{_text(names)}\\fR {_text(value)}".rstrip() if names else f"\\fB{_text(value)}\\fR"
+            yield _text(meaning_of(action))
 
 
 def _topologies() -> str:

@@ -11,7 +11,16 @@ from appliance.log.formats import FORMATS
 from bus.text import closest, nearest, plain
 
 DATA: Final = "--data"
+EVERYWHERE: Final = ("help", "verbose", "log")
+"""Options that every command has, by their place among its options."""
 _LIKE = 0.6  # of an option; the usage beside the error lists them all
+
+
+class Subcommands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 - no other way
+    """The argument that chooses a subcommand. A subcommand is described by its help, if by nothing else."""
+
+    def add_parser(self, name: str, **settings: Any) -> Any:
+        return super().add_parser(name, **{"description": settings.get("help"), **settings})
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,6 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
+        self.register("action", "parsers", Subcommands)
         self.examples: tuple[str, ...] = ()
         self.problem = ""
         group = self.add_argument_group("log")  # suppressed: a subcommand must not undo what came before it
@@ -45,8 +55,7 @@ class Parser(argparse.ArgumentParser):
 
     def below(self) -> dict[str, "Parser"]:
         """Return the parsers of the subcommands by their names; none if there are no subcommands."""
-        kind = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other way to its parsers
-        return next((action.choices for action in self._actions if isinstance(action, kind)), {})
+        return next((action.choices for action in self._actions if isinstance(action, Subcommands)), {})
 
     def format_help(self) -> str:
         """Return the help of the base class, followed by the examples and exit status 1."""
@@ -101,6 +110,22 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with status 2 and one line that says what is wrong, and where the usage is."""
         self.exit(2, f"{self.prog}: error: {plain(message)} (usage: {self.prog} --help)\n")
+
+
+def value_of(action: argparse.Action) -> str:
+    """Return the value of an argument as pages show it: its choices, or a word; in brackets if optional."""
+    word = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if not action.option_strings or action.nargs == 0:
+        return "" if action.option_strings else word
+    shown = word if action.choices is None else f"{{{','.join(map(str, action.choices))}}}"
+    return f"[{shown}]" if action.nargs == argparse.OPTIONAL else shown
+
+
+def meaning_of(action: argparse.Action) -> str:
+    """Return what an argument means, in plain text."""
+    if isinstance(action, Subcommands):
+        return f"one of {', '.join(action.choices)}"
+    return (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
 
 
 def _hint(action: argparse.Action, word: str) -> str:

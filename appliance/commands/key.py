@@ -8,9 +8,9 @@ from bus import keys
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = actions.add_parser("new", help="write a new key to a new file that only its owner can read")
-    new.add_argument("file", metavar="FILE")
+    new.add_argument("file", metavar="FILE", help="the file to write, which must not be there yet")
     name = actions.add_parser("name", help="print the name of a key: the same on all gateways that have it")
-    name.add_argument("file", metavar="FILE")
+    name.add_argument("file", metavar="FILE", help="the file of a key")
 
 
 def run(options: argparse.Namespace) -> int:

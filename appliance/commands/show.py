@@ -15,7 +15,7 @@ LIVE = ""
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology; - is standard input")
     parser.add_argument(
-        "--format", choices=["text", "mermaid", "svg"], default="text", help="(default: text)"
+        "--format", choices=["text", "mermaid", "svg"], default="text", help="form of the drawing (text)"
     )
     parser.add_argument("--svg", dest="format", action="store_const", const="svg", help="as --format svg")
     parser.add_argument(

@@ -45,9 +45,12 @@ def _deed(word: str) -> Deed:
 
 
 def _number(word: str, most: float) -> float:
-    value = float(word)
+    try:
+        value = float(word)
+    except ValueError:
+        value = 0.0
     if not 0 < value <= most:
-        raise ValueError(f"{word}: must be above 0 and at most {most:g}")
+        raise ValueError(f"{word!r} is not a number above 0 and at most {most:g}")
     return value
 
 
@@ -58,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.traffic:
         options.fail("nothing is sent: give at least one --traffic PLACE=PATTERN@RATE")
-    if len({one.pattern for one in options.traffic}) < len(options.traffic):
+    if len({tuple(pattern_of(one.pattern)) for one in options.traffic}) < len(options.traffic):
         options.fail("two --traffic of one pattern cannot be told apart: give each its own")
     late = [deed for deed in options.at if deed.at_s >= options.seconds]
     if late:

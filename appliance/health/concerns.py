@@ -7,7 +7,7 @@ from appliance.status.health import Concern, Word
 from appliance.status.rows import LinkRow
 from appliance.status.silent import HEARD_MS
 from appliance.status.view import ShownPart
-from appliance.status.words import TROUBLE_MS, counted
+from appliance.status.words import TROUBLE_MS, controller, counted
 from bus.hub import Hub, LinkView
 from bus.machine.lasting import ending
 from bus.watch.watched import WatchedHub
@@ -37,8 +37,8 @@ def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator
             yield Concern("trouble", row.source, row.fault or "nothing answers")
         elif condition.endswith("?"):
             yield Concern("trouble", row.source, condition)
-        elif condition in _STATES:
-            word, text = _STATES[condition]
+        elif (state := controller(condition)) in _STATES:  # without counters: a reason is the same for long
+            word, text = _STATES[state]
             yield Concern(word, row.source, text)
 
 

@@ -3,17 +3,20 @@
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bridges.simulate import CanWire, SerialLine, SimulationError
 from bridges.simulate.can import CanPort
 from bridges.simulate.uart import SerialEnd
+from bus.errors import FrameError
 from bus.hub import Hub, Link, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import take_apart
 from bus.wire.frame import PUB, pack, unpack
+from bus.wire.notation import text_of
 
+_IDENTIFIER_MAX: Final = 0x1FFF_FFFF
 _WAIT = "let time pass between messages (wait)"
 _KEPT = 65_536  # messages that nobody has asked for; then the oldest go, and are counted
 
@@ -23,6 +26,20 @@ class Message(NamedTuple):
 
     tokens: tuple[int, ...]
     data: bytes
+
+
+class AwayError(SimulationError):
+    """A place at which nobody can send now, since its gateway does not run."""
+
+
+def identifier_of(message: Message) -> int:
+    """Return the identifier of a CAN frame as it is. Raises `FrameError` for a message that is none."""
+    if len(message.tokens) != 1 or message.tokens[0] > _IDENTIFIER_MAX:
+        raise FrameError(
+            f"{text_of(message.tokens) or 'no pattern'} is no identifier of CAN: where devices speak a "
+            f"protocol, send a number up to {_IDENTIFIER_MAX:#x}"
+        )
+    return message.tokens[0]
 
 
 class Member:
@@ -100,8 +117,11 @@ class FrameMember(Member):
                 self.hear(Message((frame.arbitration_id,), bytes(frame.data)))
 
     def say(self, message: Message) -> None:
-        (identifier,) = message.tokens
-        self._bus.say(identifier, message.data)
+        identifier = identifier_of(message)
+        try:
+            self._bus.say(identifier, message.data)
+        except ValueError as error:
+            raise FrameError(f"{len(message.data)} bytes are no CAN frame: {error}") from None
 
     def close(self) -> None:
         self._loop.remove_reader(self._bus.fileno())

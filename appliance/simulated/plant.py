@@ -12,7 +12,7 @@ from appliance.compose import Appliance
 from appliance.simulated.connections import Connections, PlantLoop, VirtualLoop
 from appliance.simulated.listeners import Telling, told_by
 from appliance.simulated.media import Cable, Cables, End, options_of
-from appliance.simulated.members import HubMember, Member, Message, on_wire
+from appliance.simulated.members import AwayError, HubMember, Member, Message, on_wire
 from bridges.simulate import CanWire, SerialLine, SimulationError
 from bus.wire.notation import pattern_of, text_of
 from topologies.loading.loader import load
@@ -51,6 +51,7 @@ class SimulatedPlant:
         self._cables = self._new_cables(self._wiring, seed)
         self._members: dict[str, Member] = {}
         self._heard = False
+        self._cut_ends: list[End] = []
         self.gateways: dict[str, Appliance] = {}
         self.told: list[Telling] = []
         self._kept = {name: MemoryKeeper() for name in topology.gateways}
@@ -74,8 +75,8 @@ class SimulatedPlant:
         """Call a function where the loop runs, and return its result."""
         return call()
 
-    def _let(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have the loop do some work to its end, and return its result."""
+    def _let(self, work: Coroutine[Any, Any, T], takes_s: float = 0.0) -> T:
+        """Have the loop do some work to its end, and return its result. `takes_s` is how long it may take."""
         return self.loop.run_until_complete(work)
 
     def _begin(self) -> None:
@@ -104,7 +105,7 @@ class SimulatedPlant:
         async def passing() -> None:
             await asyncio.sleep(seconds)
 
-        self._let(passing())
+        self._let(passing(), seconds)
 
     def send(self, place: str, pattern: str | int, data: bytes = b"") -> None:
         """Send a message, as a program on that bus or a device on that wire.
@@ -130,6 +131,7 @@ class SimulatedPlant:
         member, tokens = self._member(place), _tokens(pattern)
         end_s = self.now_s + within_s
         while True:
+            self._heard = False  # before it is looked: in real time messages come meanwhile
             if (message := self._do(lambda: member.take(tokens, data))) is not None:
                 return message
             if self.now_s >= end_s:
@@ -151,8 +153,7 @@ class SimulatedPlant:
             while not self._heard and self.now_s < end_s:
                 await asyncio.sleep(min(0.001, end_s - self.now_s))
 
-        self._heard = False
-        self._let(hearing())
+        self._let(hearing(), end_s - self.now_s)
 
     def _unmet(self, place: str, pattern: str | int, data: bytes | None, within_s: float) -> str:
         heard = [_said(message) for message in list(self._member(place).heard)[-5:]]
@@ -199,7 +200,8 @@ class SimulatedPlant:
 
     def _restart(self, gateway: str) -> None:
         for end in self._cables.ends(gateway):
-            end.plug()
+            if end not in self._cut_ends:
+                end.plug()
         appliance = Appliance(
             self._cables.beneath(resolve(self._wiring, gateway)),
             clock=self.loop.time,
@@ -228,6 +230,7 @@ class SimulatedPlant:
         if of is None:
             cable.wire.stuck = True
         for end in self._ends(cable, of):
+            self._cut_ends.append(end)
             end.unplug()
 
     def _of_end(self, cable: Cable, of: str | None) -> None:
@@ -245,6 +248,7 @@ class SimulatedPlant:
         if of is None:
             cable.wire.stuck = False
         for end in self._ends(cable, of):
+            self._cut_ends = [one for one in self._cut_ends if one is not end]
             if of in self.gateways:
                 end.plug()
 
@@ -316,9 +320,7 @@ class SimulatedPlant:
     def _member(self, place: str) -> Member:
         if place not in self._members:
             there = ", ".join(self._members) or "nothing"
-            raise SimulationError(
-                f"nothing to send to or hear at {place}: there is {there}; does its gateway run?"
-            )
+            raise AwayError(f"nothing to send to or hear at {place}: there is {there}; does its gateway run?")
         return self._members[place]
 
     def _enter(self, place: str) -> None:

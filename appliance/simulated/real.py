@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine
@@ -12,13 +13,14 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from appliance.simulated.connections import Connections, RealLoop
 from appliance.simulated.media import Cable, Cables
-from appliance.simulated.members import HubMember, Member, Message, on_wire
+from appliance.simulated.members import HubMember, Member, Message, identifier_of, on_wire
 from appliance.simulated.plant import SimulatedPlant
 from appliance.simulated.wires import PtyLine, RealWire, VirtualCan, virtual_can
 from bridges.media.can.medium import Can
 from bridges.media.medium import Medium
 from bridges.media.uart.medium import Uart
 from bridges.simulate import CanWire, SerialLine, SimulationError
+from bus.errors import FrameError
 from bus.hub import Hub
 from topologies.model import Topology
 from topologies.wiring.segments import Wiring
@@ -92,17 +94,13 @@ class RealPlant(SimulatedPlant):
 
         return self._let(done())
 
-    def _let(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_CALL_S)
+    def _let(self, work: Coroutine[Any, Any, T], takes_s: float = 0.0) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_CALL_S + takes_s)
 
     def _begin(self) -> None:
         for wire in self.wires:
             wire.open(self.loop)
         super()._begin()
-
-    def wait(self, seconds: float) -> None:
-        """Let so much time pass."""
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(seconds), self.loop).result(_CALL_S + seconds)
 
     def _at_wire(self, cable: Cable, options: dict[str, Any], node: int) -> Member:
         wire, spoken = cable.wire, cable.side.speaks is not None
@@ -171,7 +169,7 @@ class InterfaceMember(Member):
         loop.add_reader(self._socket, self._on_readable)
 
     def _on_readable(self) -> None:
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):  # nothing more, or the interface is down: it was cut
             while True:
                 frame = self._socket.recv(_FD.size)
                 identifier, size = _HEAD.unpack_from(frame)
@@ -181,13 +179,18 @@ class InterfaceMember(Member):
                     self.hear(Message((number,), frame[_HEAD.size : _HEAD.size + size]))
 
     def say(self, message: Message) -> None:
-        (identifier,) = message.tokens
+        if len(message.data) > 64:
+            raise FrameError(f"{len(message.data)} bytes are no CAN frame: it has 64 at most")
+        identifier = identifier_of(message)
         identifier |= socket.CAN_EFF_FLAG if identifier > socket.CAN_SFF_MASK else 0
         layout = _CLASSIC if len(message.data) <= 8 else _FD
         try:
             self._socket.send(layout.pack(identifier, len(message.data), message.data))
         except BlockingIOError:
             raise SimulationError("the interface has no room for one more frame") from None
+        except OSError as error:
+            if error.errno != errno.ENETDOWN:  # a wire that is cut carries nothing
+                raise
 
     def close(self) -> None:
         self._loop.remove_reader(self._socket)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from appliance.simulated.members import AwayError
 from appliance.simulated.plant import SimulatedPlant
 from appliance.simulated.stated import Deed, Traffic, Verb
 from bridges.simulate import SimulationError
@@ -16,18 +17,20 @@ _SETTLE_S = 2.0  # for what is under way at the end
 
 @dataclass
 class Sent:
-    """The account of one `Traffic`. `heard`: by place, how often each number came; `refused`: not sent."""
+    """The account of one `Traffic`. `heard`: by place, how often a number came; `refused`: why not sent."""
 
     traffic: Traffic
     count: int = 0
-    refused: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
     heard: dict[str, Counter[bytes]] = field(default_factory=dict)
 
     def send(self, plant: SimulatedPlant) -> None:
         try:
             plant.send(self.traffic.place, self.traffic.pattern, b"%d" % self.count)
-        except SimulationError:  # the gateway of that bus is off
-            self.refused += 1
+        except AwayError:
+            self.refused["the gateway was off"] += 1
+        except SimulationError:
+            self.refused["the wire had no room"] += 1
         else:
             self.count += 1
 
@@ -110,7 +113,7 @@ class Scenario:
         yield from self.log
         for account in self.accounts:
             place, pattern, rate = account.traffic
-            refused = f", {account.refused} not sent: the gateway was off" if account.refused else ""
+            refused = "".join(f", {count} not sent: {why}" for why, count in account.refused.items())
             yield f"{pattern} at {place}, {rate:g} a second: {account.count} sent{refused}"
             for other in self._places:
                 if other != place:

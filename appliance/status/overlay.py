@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.status.ledger import Parted
-from appliance.status.words import is_in_trouble, noise, role_word, short, state_word
+from appliance.status.words import controller, is_in_trouble, noise, role_word, short, state_word
 from bus.ledger import Stats
 from topologies.picture.marks import SIGNS, Mark, State
 from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]
 _STATES: Mapping[str, State] = {"up": "ok", "opening": "wait", "waiting": "bad", "closed": "bad", "": "ok"}
+_CONTROLLERS: Mapping[str, State] = {"bus-off": "bad", "error-passive": "wait", "error-warning": "wait"}
 _WORSE: Sequence[State] = ("bad", "wait", "ok", "ready", "idle")
 
 
@@ -54,12 +55,15 @@ def shown_marks(found: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-def _sign(row: Mapping[str, Any]) -> State:
+def sign_of(row: Mapping[str, Any]) -> State:
     """Return the state of a mark: a link that is not up is bad after a while only, if that is known."""
     state = row.get("state", "")
     if "down_ms" in row and state != "up":
         return "bad" if is_in_trouble(row) else "wait"
-    return "bad" if noise(row) else _STATES.get(state, "wait")
+    if noise(row):
+        return "bad"
+    found = _STATES.get(state, "wait")
+    return _CONTROLLERS.get(controller(row.get("condition", "")), "ok") if found == "ok" else found
 
 
 def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:
@@ -89,7 +93,7 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
         {row["part"]: row for row in status[key]} for key in ("hubs", "candidates", "taps", "brokers")
     )
     for part in status["parts"]:
-        name, state = part["id"], _sign(part)
+        name, state = part["id"], sign_of(part)
         if name in roles:
             yield name, _role(roles[name], state)
         elif part["kind"] in ("bus", "bridge"):
@@ -104,9 +108,14 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
 def _role(role: Mapping[str, Any], state: State) -> Mark:
     if not role["ready"]:
         return Mark("bad" if state == "bad" else "wait", role_word(role))
-    if role.get("settling"):
-        return Mark("wait", role_word(role), _epoch(role))
-    return Mark("ok" if role["role"] in ("active", "parallel") else "ready", role["role"], _epoch(role))
+    return Mark(sign_of_role(role), role_word(role), _epoch(role))
+
+
+def sign_of_role(role: Mapping[str, Any]) -> State:
+    """Return the state of a mark for the role of a gateway in a failover group."""
+    if not role["ready"] or role.get("settling"):
+        return "wait"
+    return "ok" if role["role"] in ("active", "parallel") else "ready"
 
 
 def _epoch(role: Mapping[str, Any]) -> tuple[str, ...]:
@@ -119,7 +128,7 @@ def _busy(hub: Mapping[str, Any] | None, state: State, part: Mapping[str, Any]) 
     rates = [row["rates"]["received_per_s"] for row in rows if "rates" in row]
     peers = sum(row["live"] for row in rows)
     words = (_peers(peers), *((f"{short(sum(rates))}/s",) if rates else ()))
-    return Mark(state, "" if state == "ok" else part["state"], words)
+    return Mark(state, "" if state == "ok" else state_word(part), words)
 
 
 def _peers(count: int) -> str:
@@ -141,11 +150,11 @@ def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
             hubs[edge] = hub
     begins = {edge["id"]: edge["one"] for edge in (status.get("drawing") or {}).get("edges", ())}
     for edge, rows in by_edge.items():
-        worst, at = min(rows, key=lambda row: _WORSE.index(_sign(row))), hubs[edge]
+        worst, at = min(rows, key=lambda row: _WORSE.index(sign_of(row))), hubs[edge]
         crossing = _crossing(rows)
         lines = _lines(at["name"], crossing)
         ways = crossing if begins.get(edge, at.get("part")) == at.get("part") else crossing[::-1]
-        yield edge, Mark(_sign(worst), state_word(worst), lines, _counts(rows), ways)
+        yield edge, Mark(sign_of(worst), state_word(worst), lines, _counts(rows), ways)
 
 
 def _crossing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -39,6 +39,11 @@ def noise(row: Row) -> str:
     return condition if condition.endswith("?") else ""
 
 
+def controller(condition: str) -> str:
+    """Return the state of a CAN controller with which a condition begins: its error counters may follow."""
+    return condition.partition(":")[0]
+
+
 def lost(counts: Mapping[str, int]) -> int:
     """Return how many dropped messages nobody asked to drop."""
     return sum(count for reason, count in counts.items() if not is_intended(reason))

@@ -6,9 +6,8 @@ const byId = (id) => document.getElementById(id);
 const set = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 const attribute = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
 const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
-const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait",
-  normal: "ok", acknowledged: "wait", cleared: "idle" };
-const stateOf = (word) => STATES[word] ?? (/not ready|settling|opening|warning|passive/.test(word) ? "wait" : "bad");
+const STATES = { "": "idle", ok: "ok", up: "ok", degraded: "wait", normal: "ok", acknowledged: "wait", cleared: "idle" };
+const stateOf = (word) => STATES[word] ?? "bad";  // of links and roles the gateway says it
 
 // ---- times: as the log of the gateway has them, in its zone. `zone_s` is its offset from UTC.
 let zone_s = 0;
@@ -18,7 +17,7 @@ function stamp(ms) {
 }
 
 // ---- tables: rows of cells, of which only those change that differ
-const marked = (word) => ({ text: word ? `${SIGNS[stateOf(word)]} ${word}` : "", state: stateOf(word) });
+const marked = (word, state = stateOf(word)) => ({ text: word ? `${SIGNS[state]} ${word}` : "", state });
 const LISTS = Object.fromEntries([...document.querySelectorAll("table[data-list]")].map((table) => [table.dataset.list, {
   body: table.tBodies[0], section: table.closest("section"), hides: table.closest("section").hidden,
   heads: [...table.tHead.rows[0].cells].map((cell) => ({ label: cell.textContent.trim(), number: cell.className === "n" })),

@@ -3,12 +3,12 @@
 
 // ---- tables: the cells of each row
 const COLUMNS = {
-  roles: (r) => [r.bridge, marked(r.role), r.holder, r.epoch, r.takeovers, r.cause],
+  roles: (r) => [r.bridge, marked(r.role, r.sign), r.holder, r.epoch, r.takeovers, r.cause],
   alarms: (r) => [marked(r.stage), r.alarm, r.of, { text: r.text || r.cause, note: r.text ? r.cause : "" },
     r.since_ms === null ? "" : age(r.since_ms), r.by, r.told, { text: "", act: r.stage === "raised" ? r : null }],
   reasons: (r) => [marked(r.word), r.source, r.text],
   silent: (r) => [r[0], r[1]],
-  rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state), r.peers, r.in, r.out, r.queued, r.dropped, r.filtered],
+  rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state, r.sign), r.peers, r.in, r.out, r.queued, r.dropped, r.filtered],
   drops: (r) => [r.link, r.filtered ? `filtered (${r.how})` : r.how, r.reason, r.count],
   values: (r) => [r.pattern, r.unit ? `${r.data} ${r.unit}` : r.data, r.on, age(r.age_ms)],
   taps: (r) => [r.name, { ...marked(r.state), note: r.fault }, r.fill, r.captured, r.lost, r.written, r.files],

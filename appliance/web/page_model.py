@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, Final
 
-from appliance.status.overlay import marks, shown_marks
+from appliance.status.overlay import marks, shown_marks, sign_of, sign_of_role
 from appliance.status.rows import FARS
 from appliance.status.times import stamp, zone_s
 from appliance.status.words import (
@@ -125,14 +125,14 @@ def _rows(status: Status) -> Iterator[dict[str, Any]]:
     """Yield the links. Those with trouble or traffic weigh most."""
     for hub in status["hubs"]:
         for row in _told(hub):
-            rates, state = row.get("rates", {}), state_word(row)
+            rates, state, sign = row.get("rates", {}), state_word(row), sign_of(row)
             crossing = [rates.get(key, 0.0) for key in ("received_per_s", "sent_per_s")]
             yield {
-                "hub": hub["name"], "link": label(row), "state": state,
+                "hub": hub["name"], "link": label(row), "state": state, "sign": sign,
                 "fault": "; ".join(filter(None, (fault(row), *kept(row)))),
                 "peers": row["live"], "in": f"{short(crossing[0])}/s", "out": f"{short(crossing[1])}/s",
                 "queued": row["queued"], "dropped": lost(row["dropped"]), "filtered": filtered(row),
-                "weight": (state not in ("", "up"), sum(crossing), row["received"] + row["sent"]),
+                "weight": (sign != "ok", sum(crossing), row["received"] + row["sent"]),
             }  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def _roles(status: Status) -> Iterator[dict[str, Any]]:
     for one in status["candidates"]:
         nobody = "all" if one["role"] == "parallel" else "nobody"
         yield {
-            "bridge": one["bridge"], "role": role_word(one),
+            "bridge": one["bridge"], "role": role_word(one), "sign": sign_of_role(one),
             "holder": one["holder"] or nobody, "epoch": one["epoch"], "takeovers": one["takeovers"],
             "cause": one["cause"],
         }  # fmt: skip

@@ -168,7 +168,7 @@ class Window:
             if not noted.due:
                 self._settle("heard")
         elif not noted.void and self._sides.rules[side].inward(noted.frame):
-            self._owe(noted, noted.awaited & self._sides.outward(noted.frame))
+            self._owe(noted, noted.awaited & self._sides.hearing & self._sides.outward(noted.frame))
             noted.came = side
         if not noted.awaited:
             self._heard.remove(noted)

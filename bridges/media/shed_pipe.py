@@ -123,12 +123,12 @@ class ShedHub(Hub):
     def revise(self, shed: Shed) -> None:
         """Change to another policy on all stages."""
         self._shed = shed
-        for stage in self._stages.values():
+        for stage in list(self._stages.values()):  # a peer that is found to be gone leaves meanwhile
             stage.revise(shed)
 
     def flush(self) -> None:
         """Pass on all messages that wait on any stage."""
-        for stage in self._stages.values():
+        for stage in list(self._stages.values()):
             stage.flush()
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:

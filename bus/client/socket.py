@@ -14,8 +14,9 @@ from typing import Any, Generic, NewType, Self, TypeVar
 
 from bus.client.waiting import Changes, Readable, flush
 from bus.errors import LinkError, TokenError
-from bus.transports.nng_socket import NOBODY, ClosedError, Limits, NngSocket
+from bus.transports.nng_socket import NOBODY, ClosedError, Limits, NngSocket, check_url
 from bus.transports.options import Tls
+from bus.urls import check_ends
 from bus.wire.batch import Buffer, check_bytes
 from bus.wire.envelope import split
 from bus.wire.frame import PUB, Frame, pack, unpack
@@ -78,8 +79,12 @@ class _Socket(Generic[T]):
     def _start(self, dials: tuple[str, ...], listens: tuple[str, ...], tls: Tls | None) -> tuple[str, ...]:
         urls = tuple(self._nng.listen(url, tls) for url in listens)
         for url in dials:
-            if url in urls:
-                raise LinkError(f"{url}: the socket listens here and would hear itself: dial another address")
+            check_url(url)
+        try:
+            check_ends(dials, urls)
+        except ValueError as error:
+            raise LinkError(str(error)) from None
+        for url in dials:
             self._nng.dial(url, tls)
         return urls
 

@@ -130,7 +130,7 @@ class NngSocket:
     def _start(self, kind: str, url: str, tls: Tls | None, tls_mode: int, flags: int) -> Any:
         """Make and start an endpoint: `kind` is `listener` or `dialer`, in the names of NNG's functions."""
         self.check()
-        _check_url(url)
+        check_url(url)
         verbs = "create", "set_bool", "set_ptr", "start"
         create, set_bool, set_ptr, start = (getattr(_lib, f"nng_{kind}_{verb}") for verb in verbs)
         endpoint = _ffi.new(f"nng_{kind} *")
@@ -291,8 +291,8 @@ def _check(error: int, what: str) -> None:
         raise LinkError(f"{what}: {_ffi.string(_lib.nng_strerror(error)).decode()}")
 
 
-def _check_url(url: str) -> None:
-    """Raise `LinkError` for what is no address. NNG takes a port above 65535 and retries it for ever."""
+def check_url(url: str) -> None:
+    """Raise `LinkError` for what is no address of a bus. NNG takes the port 65536 and retries it for ever."""
     try:
         split_url(url)
     except ValueError as error:

@@ -78,7 +78,9 @@ JOB: Final = Job(
     help="write one HTML page of all that the jobs find in a capture",
     examples=("buscoupler report capture -o report.html",),
     options=(
-        option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),
+        option(
+            "-o", "--output", default="report.html", metavar="FILE", help="the file to write (report.html)"
+        ),
         option(
             "--signals", action="store_true", help="plot the busiest signals; so do --dbc, --form, --topology"
         ),

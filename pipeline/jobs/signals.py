@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
-from pipeline.input.read import is_remote
+from pipeline.input.read import is_remote, without_settings
 from pipeline.jobs.ranges import above, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
@@ -31,6 +31,8 @@ def prepare(options: argparse.Namespace) -> None:
         raise PipelineError(
             f"--output {options.output}: the table would be in the capture: give another place"
         )
+    if options.output and _is_below(options.directory, options.output):
+        raise PipelineError(f"--output {options.output}: the capture is in it: give another place")
     if options.episodes and (options.output or options.resample_ms or options.stats):
         raise PipelineError(
             "--episodes: is a table of its own: leave out --output, --resample-ms and --stats"
@@ -51,8 +53,9 @@ def _condition(text: str) -> "Condition":
 
 def _is_below(place: str, directory: str) -> bool:
     if is_remote(place) or is_remote(directory):
+        place, directory = (without_settings(one).replace("s3a://", "s3://", 1) for one in (place, directory))
         return f"{place}/".startswith(f"{directory.rstrip('/')}/")
-    return Path(place).absolute().is_relative_to(Path(directory).absolute())
+    return Path(place).resolve().is_relative_to(Path(directory).resolve())
 
 
 def decoding(options: argparse.Namespace) -> "Wanted":

@@ -32,6 +32,7 @@ _HEAD, _SIZE, _CLASSIC, _FD = 8, 4, 16, 72  # of can_frame and canfd_frame
 
 Array = npt.NDArray[Any]
 
+_NO_ROWS: Final[Array] = np.empty(0, np.int64)
 
 KEYS: Final = ("gateway", "bus", "pattern", "signal", "unit")
 """The columns that tell signals apart: the first fields of a `Block`."""
@@ -39,7 +40,8 @@ KEYS: Final = ("gateway", "bus", "pattern", "signal", "unit")
 
 class Block(NamedTuple):
     """Values of one signal, in the order of the rows. `numbers` and `texts` are null where there is none, or
-    None as a whole. `low` and `high` bound the numbers, as a database says."""
+    None as a whole. `low` and `high` bound the numbers, as a database says. `rows` are the numbers of the
+    messages in their batch."""
 
     gateway: str
     bus: str
@@ -51,6 +53,7 @@ class Block(NamedTuple):
     texts: pa.Array | None
     low: float | None = None
     high: float | None = None
+    rows: Array = _NO_ROWS
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -61,6 +64,17 @@ class Block(NamedTuple):
     def name(self) -> str:
         """The pattern and the signal as one word."""
         return self.signal if self.pattern == "/" else f"{self.pattern}/{self.signal}"
+
+
+class Moments(NamedTuple):
+    """The times of rows, and their numbers in a batch."""
+
+    ts_ns: Array
+    rows: Array
+
+    def at(self, places: Array) -> "Moments":
+        """Return those of some rows."""
+        return Moments(self.ts_ns[places], self.rows[places])
 
 
 class Wanted(NamedTuple):
@@ -108,7 +122,7 @@ class Reader:
         times = batch.column("ts_ns").to_numpy(zero_copy_only=False)
         for place, rows in self._places(batch, gateway, times):
             some = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
-            at = times if len(rows) == len(batch) else times[rows]
+            at = Moments(times if len(rows) == len(batch) else times[rows], rows)
             data = some.column("payload")
             if place.kind == Kind.WIRE:
                 found = self._wire(place.bus, at, data)
@@ -164,44 +178,42 @@ class Reader:
             self._decoders[key] = Decoder(messages.values()) if messages else None
         return self._decoders[key]
 
-    def _wire(self, bus: str, times: Array, data: pa.Array) -> Iterator[Block]:
+    def _wire(self, bus: str, at: Moments, data: pa.Array) -> Iterator[Block]:
         """Yield the signals of the frames on a wire: structs of the kernel, little-endian."""
         decoder = self._decoder(bus, None)
         starts, sizes, octets = _bytes(data)
         is_frame = (sizes == _CLASSIC) | (sizes == _FD)
         if decoder is None or not is_frame.any():
             return
-        starts, sizes, times = starts[is_frame], sizes[is_frame], times[is_frame]
+        starts, sizes, at = starts[is_frame], sizes[is_frame], at.at(is_frame)
         identifiers = np.ndarray(len(octets) - PAD + 1, "<u4", octets, strides=(1,))[starts]
         most = sizes - _HEAD
         lengths = np.minimum(octets[starts + _SIZE].astype(np.int64), most)
         frames = Frames(identifiers.astype(np.uint32), starts + _HEAD, lengths, octets)
-        yield from self._decoded(decoder, frames, bus, "", times)
+        yield from self._decoded(decoder, frames, bus, "", at)
 
-    def _decoded(
-        self, decoder: Decoder, frames: Frames, bus: str, root: str, times: Array
-    ) -> Iterator[Block]:
+    def _decoded(self, decoder: Decoder, frames: Frames, bus: str, root: str, at: Moments) -> Iterator[Block]:
         for series in decoder.decode(frames).series:
             source = () if series.source is None else (str(series.source),)
             pattern = "/".join((*((root,) if root else ()), series.message.name, *source))
-            block = _block(series, bus, pattern, times)
+            block = _block(series, bus, pattern, at)
             if self.wanted.has(block.name):
                 yield block
 
-    def _messages(self, bus: str, times: Array, tokens: pa.ListArray, data: pa.Array) -> Iterator[Block]:
+    def _messages(self, bus: str, at: Moments, tokens: pa.ListArray, data: pa.Array) -> Iterator[Block]:
         lists = _Lists.of(tokens)
         rest = lists.counts > 0
         for number, root in enumerate(self.wanted.roots):
             is_guess = number == len(self.wanted.roots) - 1
-            yield from self._can(bus, times, lists, data, root, rest, is_guess)
+            yield from self._can(bus, at, lists, data, root, rest, is_guess)
         rows = np.flatnonzero(rest)
         if len(rows):
-            yield from self._plain(bus, times, lists, data, rows)
+            yield from self._plain(bus, at, lists, data, rows)
 
     def _can(
         self,
         bus: str,
-        times: Array,
+        at: Moments,
         lists: "_Lists",
         data: pa.Array,
         root: Tokens,
@@ -221,9 +233,9 @@ class Reader:
         if decoder is not None:
             starts, sizes, octets = _bytes(data)
             frames = Frames(identifiers, starts[rows], sizes[rows], octets)
-            yield from self._decoded(decoder, frames, bus, self.wanted.names.show(root), times[rows])
+            yield from self._decoded(decoder, frames, bus, self.wanted.names.show(root), at.at(rows))
 
-    def _plain(self, bus: str, times: Array, lists: "_Lists", data: pa.Array, rows: Array) -> Iterator[Block]:
+    def _plain(self, bus: str, at: Moments, lists: "_Lists", data: pa.Array, rows: Array) -> Iterator[Block]:
         """Yield the signals of messages that are no CAN frames, pattern by pattern."""
         _, firsts, codes = np.unique(lists.hashes(rows), return_index=True, return_inverse=True)
         for code, some in grouped(codes, len(firsts)):
@@ -234,11 +246,14 @@ class Reader:
             pattern, above, last = self._pattern(tokens)
             if self.wanted.ends and not self._may_be_wanted(pattern):
                 continue
+            when = at.at(rows[some])
             part, quantity = data.take(pa.array(rows[some])), self.wanted.quantities.find(tokens)
             is_text = quantity is not None and quantity.is_text
             for values in forms.read(self._form(tokens, part, quantity), part, is_text):
                 name = (pattern, values.name) if values.name else (above, last)
-                block = Block("", bus, *name, values.unit, times[rows[some]], values.numbers, values.texts)
+                block = Block(
+                    "", bus, *name, values.unit, when.ts_ns, values.numbers, values.texts, rows=when.rows
+                )
                 if self.wanted.has(block.name):
                     yield _known(block if quantity is None or values.name else _described(block, quantity))
 
@@ -329,15 +344,15 @@ def _bytes(data: pa.Array) -> tuple[Array, Array, Array]:
     return starts[:-1], np.diff(starts), octets
 
 
-def _block(series: Series, bus: str, pattern: str, times: Array) -> Block:
+def _block(series: Series, bus: str, pattern: str, at: Moments) -> Block:
     signal, texts = series.signal, None
     if series.texts is not None and (series.texts >= 0).any():
         places = pa.array(series.texts, mask=series.texts < 0)
         texts = pa.array(texts_of(signal), pa.string()).take(places)
     numbers = pa.array(series.values)
-    at, low, high = times[series.rows], signal.low, signal.high
+    when, low, high = at.at(series.rows), signal.low, signal.high
     bounds = (low, high) if low != high else (None, None)  # 0 to 0 says nothing
-    return Block("", bus, pattern, signal.name, signal.unit, at, numbers, texts, *bounds)
+    return Block("", bus, pattern, signal.name, signal.unit, when.ts_ns, numbers, texts, *bounds, when.rows)
 
 
 def _described(block: Block, quantity: Quantity) -> Block:
@@ -360,4 +375,4 @@ def _known(block: Block) -> Block:
         known |= one.is_valid().to_numpy(zero_copy_only=False)
     kept = pa.array(known)
     numbers, texts = (None if one is None else one.filter(kept) for one in (block.numbers, block.texts))
-    return block._replace(ts_ns=block.ts_ns[known], numbers=numbers, texts=texts)
+    return block._replace(ts_ns=block.ts_ns[known], numbers=numbers, texts=texts, rows=block.rows[known])

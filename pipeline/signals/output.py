@@ -2,9 +2,12 @@
 if it is asked for.
 """
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
+
+from pyarrow.parquet import ParquetFile
 
 from bus.extras import lacking
 from capture.files import DELTA_LOG
@@ -21,11 +24,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SUCCESS: Final = "_SUCCESS"
+_CAPTURED: Final = re.compile(r"\d{20}-\d{15}\b")
+_NAMED: Final = re.compile(r"\d+-\d{6}-\d{4}\.parquet")
+_COLUMNS: Final = {"bus", "pattern"}
+_NUMBER: Final = "cap_seq"
 
 
 def check(output: str) -> None:
-    """Raise `PipelineError` if there is anything but a table of ours at a place."""
-    if other := next((name for name in store_of(output).below() if not _is_ours(name)), None):
+    """Raise `PipelineError` if there is anything but a table of ours at a place: it would be deleted."""
+    store = store_of(output)
+    names = list(store.below())
+    other = next((name for name in names if not _is_ours(name)), None) or _foreign(store, names)
+    if other:
         raise PipelineError(
             f"--output {output}: {other} is no part of a table of signals: give a new directory"
         )
@@ -37,10 +47,23 @@ def _is_ours(name: str) -> bool:
 
 
 def is_of_table(name: str) -> bool:
-    """Return whether a name below a table is that of a file with rows."""
+    """Return whether a name below a table is that of a file with rows. Files of a capture lie likewise, but
+    have other names (`capture.files.name_of`)."""
     *_, date, gateway, file = ("", "", *name.split("/"))
     is_placed = date.startswith(f"{DATE}=") and gateway.startswith(f"{GATEWAY}=")
-    return is_placed and file.strip(".").endswith((".parquet", ".crc"))
+    return is_placed and file.strip(".").endswith((".parquet", ".crc")) and not _CAPTURED.match(file)
+
+
+def _foreign(store: Store, names: Iterable[str]) -> str | None:
+    """Return the first file that is none of signals by its columns. Of each table, one that has not the name
+    of a file of ours is opened: an engine has named it, or another program has rewritten it."""
+    unknown = (name for name in names if is_of_table(name) and name.endswith(".parquet"))
+    unknown = (name for name in unknown if not _NAMED.fullmatch(name.rpartition("/")[2]))
+    for _, some in _by_table(unknown):
+        with store.opened(some[0]) as stream, ParquetFile(stream) as file:
+            if not {*file.schema_arrow.names} >= _COLUMNS or _NUMBER in file.schema_arrow.names:
+                return some[0]
+    return None
 
 
 def write(

@@ -4,11 +4,12 @@ Long: a row for each value, series by series. Wide: a table for each message, wi
 signals. Files have the names of the pieces that they were made of, so a task that is repeated replaces them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
@@ -27,7 +28,12 @@ LONG_FILE: Final = pa.schema(
 )  # fmt: skip
 _CODED: Final = pa.dictionary(pa.int32(), pa.string())
 _NAMED: Final = ("bus", "pattern", "signal", "unit")
+_OTHERS: Final = frozenset({"ts_ns", "bus", "pattern", DATE, GATEWAY})
+"""The columns of a wide table that are no signals; names of columns are often read without their case."""
 _DAY_NS: Final = 86_400 * 10**9
+
+
+Array = npt.NDArray[Any]
 
 
 class Part(NamedTuple):
@@ -52,7 +58,7 @@ def taken(block: Block, rows: Any) -> Block:
     """Return some rows of a block."""
     at = pa.array(rows)
     numbers, texts = (None if one is None else one.take(at) for one in (block.numbers, block.texts))
-    return block._replace(ts_ns=block.ts_ns[rows], numbers=numbers, texts=texts)
+    return block._replace(ts_ns=block.ts_ns[rows], numbers=numbers, texts=texts, rows=block.rows[rows])
 
 
 def long_table(blocks: Sequence[Block]) -> pa.Table:
@@ -78,7 +84,8 @@ def _named(codes: Any, names: Sequence[str]) -> pa.Array:
 def wide_tables(blocks: Sequence[Block]) -> Iterator[tuple[str, pa.Table]]:
     """Yield a table for each message: its last part of the pattern that is no source, and its rows.
 
-    A row has the values of one moment; a signal with texts has a second column `NAME_text`.
+    A row has the values of one moment; or of one message, if a signal had several values then. A signal with
+    texts has a second column `NAME_text`.
     """
     groups = dict[str, dict[tuple[str, str], list[Block]]]()
     for block in blocks:
@@ -96,26 +103,59 @@ def message_of(block: Block) -> str:
 
 
 def _wide(bus: str, pattern: str, blocks: Sequence[Block]) -> pa.Table:
-    times = np.unique(np.concatenate([block.ts_ns for block in blocks]))
+    signals = dict[str, list[Block]]()  # of one name, with several units
+    for block in blocks:
+        signals.setdefault(block.signal, []).append(block)
+    lines, times = _lines(list(signals.values()))
     count = len(times)
     columns: dict[str, pa.Array] = {
         "ts_ns": pa.array(times),
         "bus": _named(np.zeros(count, np.int32), [bus]),
         "pattern": _named(np.zeros(count, np.int32), [pattern]),
     }
-    for block in blocks:
-        places = np.searchsorted(times, block.ts_ns)
-        if block.numbers is not None:
-            values, known = np.zeros(count), np.zeros(count, bool)
-            is_known = block.numbers.is_valid().to_numpy(zero_copy_only=False)
-            values[places[is_known]] = block.numbers.to_numpy(zero_copy_only=False)[is_known]
-            known[places[is_known]] = True
-            columns[block.signal] = pa.array(values, mask=~known)
-        if block.texts is not None:
-            at = np.full(count, -1, np.int64)
-            at[places] = np.arange(len(places))
-            columns[f"{block.signal}_text"] = block.texts.take(pa.array(at, mask=at < 0))
+    for (signal, some), at in zip(signals.items(), lines, strict=True):
+        if any(block.numbers is not None for block in some):
+            numbers = pa.concat_arrays([worth(block)[0] for block in some])
+            columns[_free(signal, columns)] = _placed(numbers, at, count)
+        if any(block.texts is not None for block in some):
+            texts = pa.concat_arrays([worth(block)[1] for block in some])
+            columns[_free(f"{signal}_text", columns)] = _placed(texts, at, count)
     return pa.table(columns)
+
+
+def _lines(signals: Sequence[Sequence[Block]]) -> tuple[list[Array], Array]:
+    """Return the line of each value of each signal, and the times of the lines: one for each time; or for
+    each message, where a signal has several values at a time."""
+    times, moments = np.unique(_joined(signals, "ts_ns"), return_inverse=True)
+    rows = _joined(signals, "rows")
+    ends = np.cumsum([sum(len(block.ts_ns) for block in some) for some in signals])[:-1]
+    is_shared = np.zeros(len(times), bool)
+    for some in np.split(moments, ends):
+        is_shared |= np.bincount(some, minlength=len(times)) > 1
+    if is_shared.any():
+        keys = moments * (int(rows.max()) + 2) + np.where(is_shared[moments], rows + 1, 0)
+        _, firsts, lines = np.unique(keys, return_index=True, return_inverse=True)
+        return np.split(lines, ends), times[moments[firsts]]
+    return np.split(moments, ends), times
+
+
+def _joined(signals: Sequence[Sequence[Block]], name: Literal["ts_ns", "rows"]) -> Array:
+    return np.concatenate([block._asdict()[name] for some in signals for block in some])
+
+
+def _placed(values: pa.Array, lines: Array, count: int) -> pa.Array:
+    """Return values on their lines, null where there is none."""
+    is_known = values.is_valid().to_numpy(zero_copy_only=False)
+    at = np.full(count, -1, np.int64)
+    at[lines[is_known]] = np.flatnonzero(is_known)
+    return values.take(pa.array(at, mask=at < 0))
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """Return a name for a column: with `_` behind it, if the table has another column of that name."""
+    while name in taken or name.lower() in _OTHERS:
+        name += "_"
+    return name
 
 
 class Files(Work):

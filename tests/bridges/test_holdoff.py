@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from bridges.bridge import Bridge
 from bridges.handover.gate import Gate
 from bridges.policy import Policy
-from bus.wire.batch import from_payloads
+from bridges.side import Side
+from bus.wire.batch import Batch, from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import RecordingPipe
@@ -99,3 +102,39 @@ async def test_who_is_alone_does_not_wait_and_a_purge_is_counted() -> None:
     assert gate.queued() == 0
     assert shared.bridges[1].sides[1].ports[0].stats.dropped == {"fenced": 1}
     assert shared.balanced()
+
+
+class Failing(RecordingPipe):
+    """A device that is found to be gone when a message is sent."""
+
+    def __init__(self, side: Side) -> None:
+        super().__init__("can")
+        self._side = side
+
+    def send(self, batch: Batch) -> None:
+        super().send(batch)
+        self._side.detach(self)
+
+
+@pytest.mark.parametrize("by_reload", [True, False])
+async def test_a_device_that_goes_while_held_messages_leave_loses_its_own_and_no_other(
+    by_reload: bool,
+) -> None:
+    faults = list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    bridge, program, other = Bridge("x", 0xA), RecordingPipe("bus"), RecordingPipe("other")
+    bus = bridge.side("bus", Policy(trunk=True))
+    can = bridge.side("can", Policy(trunk=True, hold_s=0.01))
+    bus.attach(program)
+    can.attach(Failing(can))
+    can.attach(other)
+    stats = [port.stats for port in can.ports]
+    for number in range(3):
+        bus.publish(from_payloads([wrap(READING, Envelope(5, number))]), program)
+    if by_reload:
+        bridge.revise_side(can, Policy(trunk=True))
+    await until(lambda: len(other.messages) == 3)
+    assert stats[0].sent == 1
+    assert stats[0].dropped == {"closed": 2}
+    assert [one.balance() for one in stats] == [0, 0]
+    assert faults == []

@@ -12,6 +12,7 @@ from bus.urls import (
     check_broker,
     check_dial,
     check_dialled_broker,
+    check_ends,
     check_host,
     check_listen,
     check_listening_broker,
@@ -270,3 +271,33 @@ def test_an_address_gets_another_host() -> None:
     url = split_url("ws://h:5/a")
     assert with_host(url, "10.0.0.1") == "ws://10.0.0.1:5/a"
     assert with_host(url, "::1") == "ws://[::1]:5/a"
+
+
+@pytest.mark.parametrize(
+    ("dials", "listens", "why"),
+    [
+        (["tcp://127.0.0.1:5"], ["tcp://127.0.0.1:5"], "hear itself"),
+        (["tcp://localhost:5"], ["tcp://127.0.0.1:5"], "hear itself"),
+        (["tcp://127.0.0.1:5"], ["tcp://0.0.0.0:5"], "hear itself"),
+        (["tcp://[::1]:5"], ["tcp://[::]:5"], "hear itself"),
+        (["tcp://10.0.0.7:5"], ["tcp://10.0.0.7:5"], "hear itself"),
+        (["ipc:///tmp/a"], ["ipc:///tmp/a"], "hear itself"),
+        (["inproc://a"], ["inproc://a"], "hear itself"),
+        (["ws://127.0.0.1:5/a"], ["ws://*:5/a"], "hear itself"),
+        (["tcp://10.0.0.7:5", "tcp://10.0.0.7:5"], [], "twice"),
+        (["ipc:///tmp/a"] * 2, [], "twice"),
+        (["tcp://10.0.0.7:5"], ["tcp://0.0.0.0:5"], ""),  # perhaps another machine's
+        (["tcp://127.0.0.1:5"], ["tcp://10.0.0.7:5"], ""),
+        (["tcp://127.0.0.1:6"], ["tcp://127.0.0.1:5"], ""),
+        (["tcp://127.0.0.1:5"], ["tcp://127.0.0.1:0"], ""),
+        (["ws://127.0.0.1:5/a"], ["ws://127.0.0.1:5/b"], ""),
+        (["tcp://10.0.0.7:5", "tcp://10.0.0.8:5", "tcp://10.0.0.7:6"], [], ""),
+    ],
+)
+def test_two_connections_between_one_pair_are_refused(dials: list[str], listens: list[str], why: str) -> None:
+    if why:
+        with pytest.raises(ValueError, match=why) as caught:
+            check_ends(dials, listens)
+        assert str(caught.value).startswith(dials[0])
+    else:
+        check_ends(dials, listens)

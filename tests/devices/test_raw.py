@@ -141,3 +141,12 @@ async def test_nothing_stays_open_when_one_address_is_taken() -> None:
         with pytest.raises(LinkError, match="in use"):
             second.open(asyncio.get_running_loop())
         assert second.hub.pipes == ()
+
+
+@pytest.mark.parametrize(
+    ("dial", "why"),
+    [(["tcp://localhost:9"], "would hear itself"), (["tcp://10.0.0.7:9"] * 2, "dialled twice")],
+)
+def test_two_connections_between_one_pair_are_refused(dial: list[str], why: str) -> None:
+    with pytest.raises(LinkError, match=f"{dial[0]}: .*{why}"):
+        RawDevice(["tcp://127.0.0.1:9"], dial)

@@ -12,6 +12,7 @@ from bus.transports.binding import Binding, Place
 from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor
 from devices.dbp.nodes.presence import INTERVAL_S, Presence
+from devices.dbp.nodes.registering import RegistrationState
 from devices.dbp.proxy.offers import Taken
 from devices.dbp.proxy.tunnel import CLIENTS_MAX, Tunnel
 from devices.dbp.proxy.wire import Target
@@ -30,6 +31,16 @@ class ProxiedService:
         self._listeners: list[StreamListener] = []
         self._interfaces: dict[str, dict[str, Any]] = {}
         self.bindings: list[Binding[Any]] = []
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the near catalog lists the service."""
+        return self._presence.state is RegistrationState.LISTED
+
+    @property
+    def denial(self) -> str:
+        """The reasons for which the near catalog does not list the service; "" if it told none."""
+        return "; ".join(self._presence.reasons)
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Listen, as soon as the address is there, and then begin to register."""

@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from bus.errors import LinkError
+from bus.text import plain
 from bus.transports.binding import Binding
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.line import check_catalog
@@ -45,6 +46,7 @@ class Proxy(Service):
         self._listed: Mapping[str, Listed] = {}
         self._offers = Offers({}, {})
         self._proxied: dict[str, ProxiedService] = {}
+        self._denied: Mapping[str, str] = {}
         self._past: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._tasks: set[Task[None]] = set()
@@ -63,8 +65,16 @@ class Proxy(Service):
         tunnel = self._tunnel
         now = self._past + tunnel.counts if tunnel else self._past
         streams = {"streams": tunnel.streams if tunnel else 0}
-        here = {"offered": len(self._offers.services), "taken": len(self._proxied)}
+        here = {
+            "offered": len(self._offers.services),
+            "taken": self._listed_here,
+            "denied": len(self._denied),
+        }
         return here | streams | {name: now[name] for name in _COUNTS}
+
+    @property
+    def _listed_here(self) -> int:
+        return sum(one.is_listed for one in self._proxied.values())
 
     @property
     def rejected(self) -> Mapping[str, int]:
@@ -92,7 +102,16 @@ class Proxy(Service):
                 except (NodeError, LinkError) as error:
                     self.condition = str(error)  # the services of the last list may still be reachable
                 self._tell()
+                self._note_denials()
                 await asyncio.sleep(self._look_s)
+
+    def _note_denials(self) -> None:
+        """Log each service of the other side that the near catalog denies, once for each reason."""
+        denied = {name: one.denial for name, one in self._proxied.items() if one.denial}
+        for name, why in denied.items():
+            if self._denied.get(name) != why:
+                log.warning("%s: %s of the other side is not listed here: %s", self.name, plain(name), why)
+        self._denied = denied
 
     def _tell(self, anew: bool = False) -> None:
         if self._tunnel is None:

@@ -1,15 +1,17 @@
 """The page of all commands is what the parsers say, and its examples are such as they accept."""
 
+import argparse
+import re
 import runpy
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from appliance.commandline import cli, command_page, manual
-from appliance.commandline.parsing import Parser
+from appliance.commandline.parsing import EVERYWHERE, Parser, meaning_of, value_of
 from appliance.commandline.table import Command
 from appliance.probe.endpoint import rows
 from bridges.media import MEDIA
@@ -35,6 +37,51 @@ def test_it_has_each_command_and_each_job_with_its_options() -> None:
     for name in ("key new", "pipeline watch", "pipeline tokens"):
         assert f"\n### {name}\n" in text
     assert "| `--interval S` | seconds between heartbeats (1) |" in text
+
+
+def every_parser() -> Iterator[tuple[str, str, Parser]]:
+    """Yield each command and each subcommand: the command, its words, its parser."""
+    for name, _, parser in cli.described():
+        yield name, name, parser
+        yield from ((name, f"{name} {word}", inner) for word, inner in cli.below(name, parser))
+
+
+def arguments(parser: Parser) -> list[argparse.Action]:
+    return [one for one in parser._actions if one.dest not in EVERYWHERE]  # noqa: SLF001
+
+
+def test_each_command_and_each_argument_says_what_it_is_for() -> None:
+    silent = [
+        f"{words} {one.dest}"
+        for _, words, parser in every_parser()
+        for one in arguments(parser)
+        if len(meaning_of(one)) < 4 or meaning_of(one).startswith("(")
+    ]
+    assert silent == []
+    assert [words for _, words, parser in every_parser() if not parser.description] == []
+
+
+def plain(text: str) -> str:
+    """Return text without the marks of Markdown and roff, in one line of small letters."""
+    text = re.sub(r"\\([-|])", r"\1", text).replace("\\e", "\\")
+    return " ".join(re.sub(r"\\f[BR]|\\&|\*\*|`", "", text).lower().split())
+
+
+def test_the_page_and_the_manual_have_all_that_help_has() -> None:
+    page, man = plain(command_page.page()), {name: plain(text) for name, text in manual.pages().items()}
+    missing = list[tuple[str, ...]]()
+    for name, words, parser in every_parser():
+        said = [
+            text
+            for one in arguments(parser)
+            for text in (*one.option_strings, value_of(one), meaning_of(one))
+        ]
+        said += [parser.description or "", parser.problem, *parser.examples]
+        said += [] if parser.endpoints() else [parser.epilog or ""]
+        for text in map(plain, said):
+            missing += [(words, text)] * (text not in page)
+            missing += [(words, "man", text)] * (text not in man[f"buscoupler-{name}.1"])
+    assert missing == []
 
 
 @pytest.mark.parametrize(("name", "record"), RECORDS, ids=[name for name, _ in RECORDS])

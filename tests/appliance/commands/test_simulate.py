@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from appliance.commandline.cli import main
-from tests.appliance.simulated.simulated_support import text
+from tests.appliance.simulated.simulated_support import spoken, text
 
 
 @pytest.fixture
@@ -31,16 +31,34 @@ def test_the_status_is_1_if_nothing_crosses(file: str) -> None:
     assert main(["simulate", file, *words]) == 1
 
 
-@pytest.mark.parametrize("words", [
-    [], ["--traffic", "x"], ["--traffic", "can0=motor@0"], ["--traffic", "can0=motor@nan"],
-    ["--traffic", "can0=motor@1", "--at", "burn gw-a@1"], ["--traffic", "can0=motor@1", "--at", "fail gw-a"],
-    ["--traffic", "can0=motor@1", "--traffic", "hall=motor@2"],
-    ["--traffic", "can0=motor@1", "--at", "fail gw-a@99"],
+NUMBER, DEED = "is not a number above 0 and at most", "write 'fail GATEWAY@SECONDS'"
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    ([], "nothing is sent"), (["--traffic", "x"], "write PLACE=PATTERN@RATE"),
+    (["--traffic", "can0=motor@0"], NUMBER), (["--traffic", "can0=motor@nan"], NUMBER),
+    (["--traffic", "can0=motor@fast"], NUMBER), (["--traffic", "can0=motor@1", "--at", "burn gw-a@1"], DEED),
+    (["--traffic", "can0=motor@1", "--at", "fail gw-a"], DEED),
+    (["--traffic", "can0=motor@1", "--traffic", "hall=motor@2"], "cannot be told apart"),
+    (["--traffic", "can0=a@1", "--traffic", "hall=0x61@2"], "cannot be told apart"),
+    (["--traffic", "can0=motor@1", "--at", "fail gw-a@99"], "the run ends before"),
 ])  # fmt: skip
-def test_words_without_sense_are_refused(file: str, words: list[str]) -> None:
+def test_words_without_sense_are_refused_with_what_to_write(
+    file: str, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["simulate", file, *words])
     assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pattern", ["motor/speed", "0x20000000"])
+def test_what_is_no_identifier_of_a_wire_of_raw_frames_is_told(
+    tmp_path: Path, pattern: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "spoken.yaml").write_text(spoken())
+    assert main(["simulate", str(tmp_path / "spoken.yaml"), "--traffic", f"can0={pattern}@1"]) != 0
+    assert "is no identifier of CAN" in capsys.readouterr().err
 
 
 def test_a_place_that_is_not_there_is_told(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,7 @@ def test_links_that_are_down_or_hear_noise_or_have_a_controller_in_need() -> Non
         "noise": ("up", "noise: another baud rate?", ""),
         "off": ("up", "bus-off", ""),
         "passive": ("up", "error-passive", ""),
+        "counted": ("up", "error-warning: error counters 97 sending, 9 receiving", ""),
         "well": ("up", "error-active", ""),
         "new": ("opening", "", ""),
     }
@@ -46,6 +47,7 @@ def test_links_that_are_down_or_hear_noise_or_have_a_controller_in_need() -> Non
         Concern("trouble", "m/noise", "noise: another baud rate?"),
         Concern("trouble", "m/off", f"bus-off: after too many errors nothing goes in or out: {WIRE}"),
         Concern("degraded", "m/passive", f"error-passive: frames fail on the wire: {WIRE}"),
+        Concern("degraded", "m/counted", f"error-warning: some frames fail on the wire: {WIRE}"),
     ]
 
 

@@ -1,14 +1,18 @@
 """A plant in virtual time: messages cross, gateways fail, wires are cut, and wrong names are told."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
 from appliance.simulated.plant import SimulatedPlant
 from bridges.simulate import SimulationError
+from bus.errors import FrameError
 from tests.appliance.simulated.simulated_support import spoken, text
 from topologies.loading.loader import loads
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -85,6 +89,44 @@ def test_the_cut_end_of_one_gateway_lets_the_other_take_over(here: SimulatedPlan
     here.cut("can0", of="gw-a")
     here.wait(5)
     assert here.active("motor") == ["gw-b"]
+
+
+def test_a_restart_does_not_mend_what_was_cut(here: SimulatedPlant) -> None:
+    here.cut("can0", of="gw-a")
+    here.fail("gw-a")
+    here.restart("gw-a")
+    here.wait(5)
+    assert here.active("motor") == ["gw-b"]
+    here.mend("can0", of="gw-a")
+    here.wait(60)
+    here.cut("can0", of="gw-b")
+    here.wait(5)
+    assert here.active("motor") == ["gw-a"]
+
+
+class NotingPlant(SimulatedPlant):
+    """A plant that notes how long its calls on the loop may take."""
+
+    noted: ClassVar[list[float]] = []
+
+    def _let(self, work: Coroutine[Any, Any, T], takes_s: float = 0.0) -> T:
+        self.noted.append(takes_s)
+        return super()._let(work, takes_s)
+
+
+def test_a_call_on_the_loop_may_take_as_long_as_is_waited() -> None:
+    """In real time a call that takes a minute longer than that counts as hung."""
+    with closing(NotingPlant(loads(text()))) as here:
+        here.noted.clear()
+        here.expect_nothing("hall", for_s=90)
+        here.wait(30)
+        assert here.noted == [pytest.approx(90), 30]
+
+
+@pytest.mark.parametrize("pattern", ["car/1", 0x2000_0000, ""])
+def test_what_is_no_identifier_is_refused_in_words(pattern: str | int) -> None:
+    with closing(SimulatedPlant(loads(spoken()))) as here, pytest.raises(FrameError, match="no identifier"):
+        here.send("can0", pattern, b"1")
 
 
 def test_devices_that_speak_a_protocol_and_a_serial_line() -> None:

@@ -141,7 +141,9 @@ def test_a_broker_tells_its_clients_and_another_device_only_its_state() -> None:
     [
         ([end("up")], "ok", "up"),
         ([end("up", condition="unknown")], "ok", "up"),
-        ([end("up", condition="error-passive")], "ok", "error-passive"),
+        ([end("up", condition="error-active")], "ok", "error-active"),
+        ([end("up", condition="error-passive")], "wait", "error-passive"),
+        ([end("up"), end("up", condition="bus-off")], "bad", "bus-off"),
         ([end("up"), end("waiting"), end("opening")], "bad", "waiting"),
         ([end("up"), end("opening"), end("up")], "wait", "opening"),
         ([end(""), end("up")], "ok", ""),

@@ -19,6 +19,8 @@ from topologies.picture.drawing import draw
 from topologies.picture.marks import Mark
 from topologies.picture.svg import svg
 
+COUNTED = "error-passive: error counters 130 sending, 9 receiving"
+
 
 def row(name: str, received: int = 0, sent: int = 0, **more: Any) -> dict[str, Any]:
     found = {"name": name, "received": received, "sent": sent, "queued": 0, "live": 1}
@@ -80,21 +82,48 @@ def test_a_row_has_rates_if_there_are_any_and_all_that_was_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "state", "fault"),
+    ("link", "state", "fault", "sign"),
     [
-        ({"state": "up", "fault": "an old one"}, "up", ""),
-        ({"state": "waiting", "fault": "no route"}, "waiting", "no route"),
-        ({"state": "up", "condition": "error-passive"}, "error-passive", ""),
-        ({"state": "up", "condition": "unknown"}, "up", ""),
-        ({"state": "opening", "condition": ""}, "opening", ""),
-        ({}, "", ""),
+        ({"state": "up", "fault": "an old one"}, "up", "", "ok"),
+        ({"state": "waiting", "fault": "no route"}, "waiting", "no route", "bad"),
+        ({"state": "up", "condition": "error-active"}, "error-active", "", "ok"),
+        ({"state": "up", "condition": "error-passive"}, "error-passive", "", "wait"),
+        ({"state": "up", "condition": COUNTED}, COUNTED, "", "wait"),
+        ({"state": "up", "condition": "bus-off"}, "bus-off", "", "bad"),
+        (
+            {"state": "up", "condition": "noise: another baud rate?"},
+            "noise",
+            "noise: another baud rate?",
+            "bad",
+        ),
+        ({"state": "up", "condition": "unknown"}, "up", "", "ok"),
+        ({"state": "opening", "condition": ""}, "opening", "", "wait"),
+        ({}, "", "", "ok"),
     ],
 )
 def test_a_row_has_the_state_of_its_link_and_its_fault_unless_it_is_up(
-    link: dict[str, Any], state: str, fault: str
+    link: dict[str, Any], state: str, fault: str, sign: str
 ) -> None:
     found = only_row(status(row("1 can/x", **link)))
-    assert (found["state"], found["fault"]) == (state, fault)
+    assert (found["state"], found["fault"], found["sign"]) == (state, fault, sign)
+
+
+@pytest.mark.parametrize(
+    ("role", "ready", "settling", "sign"),
+    [
+        ("active", True, False, "ok"),
+        ("parallel", True, False, "ok"),
+        ("standby", True, False, "ready"),
+        ("standby", True, True, "wait"),
+        ("standby", False, False, "wait"),
+    ],
+)
+def test_a_role_that_is_well_has_no_sign_of_trouble(
+    role: str, ready: bool, settling: bool, sign: str
+) -> None:
+    one = {"bridge": "b", "role": role, "ready": ready, "settling": settling, "cause": "", "holder": ""}
+    (found,) = page_fields(status(candidates=[one | {"epoch": 1, "takeovers": 0}]))["roles"]
+    assert found["sign"] == sign
 
 
 def test_rows_of_one_name_have_each_the_state_of_their_own_hub() -> None:

@@ -126,6 +126,22 @@ def test_nothing_is_kept_for_a_side_where_the_active_one_is_not_heard() -> None:
     assert heard.replay(1.0) == []
 
 
+@pytest.mark.parametrize("copy_first", [True, False])
+@pytest.mark.parametrize("trunk", [True, False])
+def test_nor_where_its_copy_on_a_third_side_comes_before_the_original(trunk: bool, copy_first: bool) -> None:
+    far = SideRules(every if trunk else none, every, trunk=trunk)
+    sides = [SideRules(every, every), far, SideRules(every, every, deaf=True)]
+    heard = Window(sides, 1, Seen(), Stamps() if trunk else None)
+    heard.advance(0.0)
+    heard.advance(20.0)
+    copy = wrap(READING, Envelope(1, crc32(READING))) if trunk else READING
+    said = [(0, READING), (1, copy)]
+    for side, message in reversed(said) if copy_first else said:
+        heard.hear(side, message, 20.0)
+    assert heard.replay(20.0) == []
+    assert heard.stats.queued == 0
+
+
 def test_the_window_is_bounded_in_number_bytes_and_age_and_counts_what_it_gives_up() -> None:
     heard = window(count=10, size_bytes=200)
     for number in range(50):

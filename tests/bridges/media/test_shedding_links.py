@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from bridges.bridge import Bridge
 from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.pipe import TargetPipe
-from bridges.media.shed_pipe import ShedLink
+from bridges.media.shed_pipe import ShedHub, ShedLink
 from bridges.media.shedding import Shed
 from bridges.simulate import (
     CanWire,
@@ -335,6 +336,25 @@ def test_a_link_that_closes_accounts_for_what_waits(kind: str) -> None:
                 p.check()
 
     simulated(scenario)
+
+
+@pytest.mark.parametrize("reload", ["another policy", "none any more"])
+async def test_a_peer_that_goes_while_a_reload_sends_what_waits_hides_no_other(reload: str) -> None:
+    hub, slow = Hub("bus"), Shed("oldest", rate=5.0)
+    stages = ShedHub(hub, slow, asyncio.get_running_loop())
+    peers = [RecordingPipe(str(number)) for number in range(3)]
+    for peer in peers:
+        stages.attach(peer)
+    say(hub, None, reading(1, 1), reading(1, 2))
+    for peer in peers[:2]:
+        peer.on_send = partial(stages.detach, peer)
+    if reload == "another policy":
+        stages.revise(Shed("newest"))
+    else:
+        stages.flush()
+    assert [len(peer.messages) for peer in peers] == [2, 2, 2]
+    assert stages.pipes == (peers[2],)
+    assert imbalances([hub]) == []
 
 
 @pytest.mark.parametrize("policy", ["oldest", "conflate"])

@@ -215,6 +215,9 @@ def test_a_taken_port_and_a_socket_that_would_hear_itself() -> None:
         assert bus.urls[0] in str(caught.value)
     with pytest.raises(LinkError, match="hear itself"):
         Bus(listen="inproc://self", dial="inproc://self")
+    for kind in (Bus, RawBus):
+        with pytest.raises(LinkError, match=r"tcp://127\.0\.0\.1:9: dialled twice"):
+            kind(dial=["tcp://127.0.0.1:9"] * 2)
 
 
 def test_unfit_limits_are_refused() -> None:

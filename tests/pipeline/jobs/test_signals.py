@@ -178,6 +178,7 @@ def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
         ("--delta",): "--output TABLE",
         ("--output", "x", "--wide", "--resample-ms", "5"): "--wide",
         ("--output", "capture/table"): "the table would be in the capture",
+        ("--output", "."): "the capture is in it",
         ("--episodes", "--stats"): "a table of its own",
         ("--form", "temp"): "PATTERN=FORM",
         ("--form", "temp=hex"): "hex: a form is one of",

@@ -1,5 +1,7 @@
 """Work on pieces of a capture and tables of its values: each row once, however the files are divided."""
 
+import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,8 +11,12 @@ pytest.importorskip("pyspark")
 pytest.importorskip("duckdb")
 
 import duckdb
+import pyarrow as pa
+from pyarrow.parquet import ParquetFile, write_table
 
 from bus.names import Names
+from capture.files import listed as listed_files
+from capture.files import names_directory
 from capture.stores import store_of
 from pipeline.errors import PipelineError
 from pipeline.input.span import Span
@@ -108,8 +114,55 @@ def test_a_wide_table_is_named_after_the_message() -> None:
         assert message_of(block._replace(pattern=pattern)) == name
 
 
+def test_a_wide_table_has_all_values_of_one_time(tmp_path: Path) -> None:
+    """Messages that came together have one time; what stands in them has any name."""
+    same = [Seen(1, "plant/temp", b"%d" % n) for n in range(3)] + [Seen(1, "plant/state", b"on")]
+    alone = [Seen(2, "plant/temp", b"9"), Seen(2, "plant/state", b"off")]
+    named = [
+        {"ts_ns": 1, "Bus": 2, "pattern": "p", "date": 3, "gateway": 4, "level": "low", "level_text": 5},
+        {"ts_ns": 6, "Bus": 7, "pattern": "q", "date": 8, "gateway": 9, "level": "top", "level_text": 10},
+    ]
+    units = [{"v": 1.5, "unit": "bar"}, {"v": 2.5, "unit": "mbar"}]
+    gps = [Seen(3, "gps", json.dumps(one).encode()) for one in named]
+    tank = [Seen(4, "tank/level", json.dumps(one).encode()) for one in units]
+    capture_of(tmp_path, {"gw-a": same + alone + gps + tank}, files_each=1)
+    done(tmp_path, Files(str(tmp_path / "table"), "1", True, 1000))
+    (plant,), (place,), (level,) = (
+        (tmp_path / "table" / one).rglob("*.parquet") for one in ("plant", "gps", "tank")
+    )
+    rows = ParquetFile(plant).read(["ts_ns", "temp", "state_text"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        *((START_NS + MS, float(n), None) for n in range(3)), (START_NS + MS, None, "on"),
+        (START_NS + 2 * MS, 9.0, "off"),
+    ]  # fmt: skip
+    found = ParquetFile(place).read().to_pylist()
+    assert [row["ts_ns"] for row in found] == [START_NS + 3 * MS] * 2
+    names = ("ts_ns_", "Bus_", "pattern_text", "date_", "gateway_", "level_text", "level_text_")
+    assert [[row[name] for name in names] for row in found] == [list(one.values()) for one in named]
+    assert ParquetFile(level).read(["level"]).to_pylist() == [{"level": 1.5}, {"level": 2.5}]
+
+
 def test_only_a_table_of_ours_is_replaced(tmp_path: Path) -> None:
     check(str(tmp_path / "none"))
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(PipelineError, match=r"letter\.txt is no part of a table of signals"):
         check(str(tmp_path))
+
+
+@pytest.mark.parametrize("is_rewritten", [False, True])
+def test_the_files_of_a_capture_are_no_table_that_is_replaced(tmp_path: Path, is_rewritten: bool) -> None:
+    """They lie by day and gateway as those of a table do, and would be deleted."""
+    capture_of(tmp_path, {"gw-a": values(4)}, files_each=1)
+    shutil.rmtree(names_directory(tmp_path / "capture"))
+    for path in listed_files(tmp_path) if is_rewritten else ():
+        path.rename(path.with_name("part-00000.parquet"))  # as a program that optimizes a Delta table
+    for place in (tmp_path, tmp_path / "capture"):
+        with pytest.raises(PipelineError, match="is no part of a table of signals"):
+            check(str(place))
+
+
+def test_a_table_of_windows_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "date=2026-11-21" / "gateway=gw-a" / "part-00000.parquet"
+    path.parent.mkdir(parents=True)
+    write_table(pa.table({"start_ns": [1], "bus": ["b"], "pattern": ["p"], "signal": ["s"]}), path)
+    check(str(tmp_path))

@@ -16,11 +16,11 @@ from tests.pipeline.signals.signals_support import MS, START_NS
 Value = float | str | None
 
 
-def block(values: list[Value], ms: list[float], **more: float) -> Block:
+def block(values: list[Value], ms: list[float], low: float | None = None, high: float | None = None) -> Block:
     numbers = pa.array([one if isinstance(one, float) else None for one in values], pa.float64())
     texts = pa.array([one if isinstance(one, str) else None for one in values], pa.string())
     at = np.array([START_NS + round(one * MS) for one in ms], np.int64)
-    return Block("gw-a", "can can0", "car/M", "S", "V", at, numbers, texts, **more)
+    return Block("gw-a", "can can0", "car/M", "S", "V", at, numbers, texts, low, high)
 
 
 def test_long_rows_have_numbers_and_texts() -> None:

@@ -155,8 +155,10 @@ async def test_a_lost_connection_takes_the_services_away_and_brings_them_back(
         assert upper.losses == 1
 
 
-async def test_a_name_that_is_taken_here_is_not_listed_twice(make: Make, catalogs: list[str]) -> None:
-    await joined(make, catalogs, ("*",), ("*",))
+async def test_a_name_that_is_taken_here_is_not_listed_twice(
+    make: Make, catalogs: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = await joined(make, catalogs, ("*",), ("*",))
     async with (
         Service("twin", {"who": lambda r: "lower"}, catalog=catalogs[1], port=0) as one,
         Service("twin", {"who": lambda r: "upper"}, catalog=catalogs[0], port=0) as two,
@@ -167,6 +169,10 @@ async def test_a_name_that_is_taken_here_is_not_listed_twice(make: Make, catalog
         for _ in range(20):
             assert await above.ask("twin", "who") == (b"upper",)
             await asyncio.sleep(LOOK_S)
+        await until(lambda: all(one.counts["denied"] for one in ends))
+        assert [one.counts["taken"] for one in ends] == [0, 0]
+        told = [text for text in caplog.messages if "not listed here: name taken" in text]
+        assert len(told) == 2  # each end once
 
 
 async def test_who_has_no_certificate_of_the_authority_gets_nothing(make: Make, catalogs: list[str]) -> None:
