@@ -21,7 +21,7 @@ class BrokerSettings(Record):
     lease_max_ms: Annotated[
         int,
         Range(1, LEASE_MS_MAX),
-        "how long it may become for a gateway whose machine is late; at most `lease_ms`: it stays as it is",
+        "the longest lease of a gateway whose machine is late; if not above `lease_ms`, leases never grow",
     ] = LEASE_MAX_MS
     exact: Annotated[
         bool,

@@ -48,18 +48,10 @@ def flaws(rows: "DataFrame", taken: "list[Row]") -> "DataFrame":
 def completeness(rows: "DataFrame") -> "DataFrame":
     """Count by gateway and day (UTC) how many rows are there, and how many numbers between them are not.
 
-    Rows that are missing between two days count on the later one. `complete` is the share that is there.
+    Numbers that are missing count on the day of the next row. `complete` is the share that is there.
     """
-    in_order = Window.partitionBy(*_RUN).orderBy("day")
-    days = _bins(rows, _day()).groupBy(*_RUN, "day").agg(
-        F.sum("numbers").alias("rows"), F.min("first").alias("first"), F.max("last").alias("last"),
-        F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"),
-    )  # fmt: skip
-    earlier = F.max("last").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    before = F.coalesce(earlier, F.col("first") - 1)
-    counted = days.withColumn("missing", F.col("last") - before - F.col("rows"))
-    found = counted.groupBy("gateway", "day").agg(
-        F.sum("rows").alias("rows"),
+    found = _missing(_bins(rows, _day())).groupBy("gateway", "day").agg(
+        F.sum("numbers").alias("rows"),
         F.sum("missing").alias("missing"),
         F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"),
     )  # fmt: skip
@@ -68,6 +60,22 @@ def completeness(rows: "DataFrame") -> "DataFrame":
     return found.select("gateway", day, "rows", "missing", share, "from_ns", "to_ns").orderBy(
         "day", "gateway"
     )
+
+
+def _missing(bins: "DataFrame") -> "DataFrame":
+    """Add to bins by day how many numbers are `missing` before and in each.
+
+    Days may come in any order: a clock goes back. If rows of two days alternate in a bin, as at midnight,
+    those of the whole bin count on the day of its last row.
+    """
+    run, whole = Window.partitionBy(*_RUN).orderBy("first"), Window.partitionBy(*_RUN, "bin")
+    earlier = F.max("last").over(run.rowsBetween(Window.unboundedPreceding, -1))
+    missing = F.col("last") - F.coalesce(earlier, F.col("first") - 1) - F.col("numbers")
+    alternate = F.min("missing").over(whole) < 0
+    is_last = F.col("last") == F.max("last").over(whole)
+    once = F.when(is_last, F.greatest(F.sum("missing").over(whole), F.lit(0).cast("bigint"))).otherwise(0)
+    found = bins.withColumn("missing", missing)
+    return found.withColumn("missing", F.when(alternate, once).otherwise(F.col("missing")))
 
 
 def _day() -> "Column":

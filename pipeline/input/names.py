@@ -1,6 +1,7 @@
 """The names that a job knows: those beside the capture, and those that its user gives."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,12 @@ def reader(read: ReadNames) -> Callable[[str], Given]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return given
+
+
+def is_called(bus: str, word: str) -> bool:
+    """Return whether a word means a segment: its name, or a word of it as `can0` of `can socketcan:can0 of
+    10.0.0.11`."""
+    return word == bus or word in re.split(r"[ :]", bus)
 
 
 def known(spark: "SparkSession", days: str, given: Sequence[Given], is_native: bool = True) -> Names:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from capture.files import day_of, gateway_of
-from capture.schema import DATE, GATEWAY, Kind
+from capture.schema import DATE, GATEWAY, TIME_MAX_NS, Kind
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Span(NamedTuple):
 
     def widened(self, margin_ns: int) -> "Span":
         """Return the span with a margin before and after."""
-        begin = None if self.from_ns is None else self.from_ns - margin_ns
-        end = None if self.to_ns is None else self.to_ns + margin_ns
+        begin = None if self.from_ns is None else _bounded(self.from_ns - margin_ns)
+        end = None if self.to_ns is None else _bounded(self.to_ns + margin_ns)
         return self._replace(from_ns=begin, to_ns=end)
 
     def has(self, path: Path) -> bool:
@@ -83,6 +83,11 @@ class Span(NamedTuple):
 WHOLE: Final = Span()
 
 
+def _bounded(time_ns: int) -> int:
+    """Return a time that rows can have, and days: the nearest to one that is outside."""
+    return min(max(time_ns, 0), TIME_MAX_NS)
+
+
 def time_ns(word: str) -> int:
     """Parse a time: a day, or a day and a time of day, in UTC unless it says otherwise. Raises argparse's
     error."""
@@ -93,7 +98,7 @@ def time_ns(word: str) -> int:
         raise argparse.ArgumentTypeError(text) from None
     at = found if found.tzinfo else found.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * _NS + since.microseconds * 1000
+    return _bounded((since.days * 86_400 + since.seconds) * _NS + since.microseconds * 1000)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

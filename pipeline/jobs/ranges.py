@@ -2,40 +2,46 @@
 
 import argparse
 from collections.abc import Callable
-from math import inf, isfinite
+from math import nan
+from typing import Final
 
-_DIGITS = 19  # of nanoseconds since 1970, the largest numbers here
+COUNT_MAX: Final = (1 << 31) - 1
+"""The most that engines take as a number of rows. As milliseconds it is some weeks."""
+_DIGITS: Final = 19  # more of a word are not read
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+def whole(least: int, most: int = COUNT_MAX) -> Callable[[str], int]:
     """Return a parser of whole numbers from `least` to `most`. It raises argparse's error."""
 
     def parse(word: str) -> int:
         digits = word.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS) or not least <= int(
-            word
-        ) <= (inf if most is None else most):
-            raise argparse.ArgumentTypeError(f"{word!r} is no whole number {_range(least, most)}")
+        is_whole = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS
+        if not is_whole or not least <= int(word) <= most:
+            raise argparse.ArgumentTypeError(f"{word!r} is no whole number from {least} to {most}")
         return int(word)
 
     return parse
 
 
-def above(bound: float, most: float | None = None) -> Callable[[str], float]:
-    """Return a parser of numbers above `bound`, up to `most`. It raises argparse's error."""
+def between(least: float, most: float) -> Callable[[str], float]:
+    """Return a parser of numbers from `least` to `most`. It raises argparse's error.
+
+    Times have bounds by which an engine can count them in ns.
+    """
 
     def parse(word: str) -> float:
         try:
             number = float(word)
         except ValueError:
-            number = inf
-        if not isfinite(number) or not bound < number <= (inf if most is None else most):
-            end = f" and up to {most:g}" if most is not None else ""
-            raise argparse.ArgumentTypeError(f"{word!r} is no number above {bound:g}{end}")
+            number = nan
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{word!r} is no number from {least:g} to {most:g}")
         return number
 
     return parse
 
 
-def _range(least: int, most: int | None) -> str:
-    return f"of at least {least}" if most is None else f"from {least} to {most}"
+SPAN_MS: Final = between(1e-6, 1e12)
+"""A time in ms, as an option."""
+SPAN_S: Final = between(1e-3, 1e9)
+"""A time in seconds, as an option."""

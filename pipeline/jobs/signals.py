@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
 from pipeline.input.read import is_remote, without_settings
-from pipeline.jobs.ranges import above, whole
+from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 if TYPE_CHECKING:
@@ -229,8 +229,8 @@ JOB: Final = Job(
         ),
         option("--stats", action="store_true", help="also range, mean, gaps, and values out of range"),
         option("--episodes", action="store_true", help="instead: each gap, and each time out of range"),
-        option("--gap-ms", type=above(0), default=1000.0, metavar="MS", help="a pause that is a gap (1000)"),
-        option("--resample-ms", type=above(0), metavar="MS", help="a row for each window of this length"),
+        option("--gap-ms", type=SPAN_MS, default=1000.0, metavar="MS", help="a pause that is a gap (1000)"),
+        option("--resample-ms", type=SPAN_MS, metavar="MS", help="a row for each window of this length"),
         option("--output", metavar="TABLE", help="write all values: a directory or s3://BUCKET/PREFIX"),
         option("--wide", action="store_true", help="a table for each message, a column for each signal"),
         option("--delta", action="store_true", help="keep a Delta log there"),

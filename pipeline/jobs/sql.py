@@ -3,8 +3,9 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.text import plain
@@ -36,7 +37,7 @@ class Shell:
             if view not in self._made and re.search(rf"\b{view}\b", query, re.IGNORECASE):
                 _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
                 self._made.add(view)
-        return self._capture.spark.sql(query)
+        return _shown(self._capture.spark.sql(query))
 
     def show(self, query: str) -> None:
         """Print the answer to a query."""
@@ -48,6 +49,27 @@ class Shell:
             print(titled(f"{len(rows):,} rows", rows, self._capture.names))
         else:
             print("no rows")
+
+
+def _shown(frame: "DataFrame") -> "DataFrame":
+    """Return an answer with a name for each column, and times in UTC: without a zone, or Python would show
+    them in that of this machine."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import TimestampType
+
+    named = frame.toDF(*_apart(frame.columns))
+    zoned = [field.name for field in named.schema.fields if isinstance(field.dataType, TimestampType)]
+    bare = {name: F.col(f"`{name.replace('`', '``')}`").cast("timestamp_ntz") for name in zoned}
+    return named.withColumns(bare) if bare else named
+
+
+def _apart(columns: Sequence[str]) -> list[str]:
+    """Return names of columns, each once: `a`, `a_2` ... of two sides of a join."""
+    made = list[str]()
+    for name in columns:
+        others = (f"{name}_{number}" for number in count(2))
+        made.append(next(one for one in chain([name], others) if one not in made))
+    return made
 
 
 def _plain(value: Any) -> str:

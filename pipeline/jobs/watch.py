@@ -13,7 +13,7 @@ from capture.files import CAPTURE
 from pipeline.errors import PipelineError
 from pipeline.input import read
 from pipeline.jobs import signals
-from pipeline.jobs.ranges import above
+from pipeline.jobs.ranges import SPAN_S
 from pipeline.jobs.record import Job, OpenCapture, option
 from pipeline.output import place
 from pipeline.output.names import titled
@@ -110,13 +110,9 @@ JOB: Final = Job(
             "--call", metavar="MODULE:FUNCTION", help="a function of yours that gets them: f(lines, batch)"
         ),
         option("--pattern", default="alert", metavar="PATTERN", help="of alerts on the bus (alert)"),
-        option(
-            "--seconds", type=above(0), default=10.0, metavar="S", help="length of a window of rates (10)"
-        ),
-        option(
-            "--every-s", type=above(0), default=5.0, metavar="S", help="from batch to batch of tables (5)"
-        ),
-        option("--late-s", type=above(0), default=600.0, metavar="S", help="how late a file may land (600)"),
+        option("--seconds", type=SPAN_S, default=10.0, metavar="S", help="length of a window of rates (10)"),
+        option("--every-s", type=SPAN_S, default=5.0, metavar="S", help="from batch to batch of tables (5)"),
+        option("--late-s", type=SPAN_S, default=600.0, metavar="S", help="how late a file may land (600)"),
         option("--live", metavar="ENDPOINT", help="record this bus or medium into DIRECTORY meanwhile"),
         option("--signals", action="store_true", help="also write the values in messages, a row each"),
         *signals.DECODING,

@@ -49,8 +49,8 @@ def titled(title: str, rows: "Sequence[Row]", names: Names) -> str:
 
 
 def _label(value: Any, names: Names) -> Any:
-    if value is None:
-        return None
+    if not all(isinstance(one, int) for one in (value if isinstance(value, list) else [value])):
+        return value  # None, or what a query has called so
     if value == NO_TOKEN:
         return names.show(())
     if value == NO_FRAME:

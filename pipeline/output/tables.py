@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import Any
 
 from bus.text import plain
+from capture.schema import TIME_MAX_NS
 
 
 def width() -> int:
@@ -81,7 +82,7 @@ def cell(name: str, value: Any) -> str:
     """Show a value as text. Columns that hold a time show it as one."""
     if value is None:
         return "-"
-    if name in _TIMES:
+    if name in _TIMES and isinstance(value, int) and abs(value) <= TIME_MAX_NS:
         return clock(value)
     if isinstance(value, float):
         return number(value)

@@ -1,6 +1,5 @@
 """The databases of CAN messages that a command names, and where their messages are looked for."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,6 +10,7 @@ from bus.errors import TokenError, words_of
 from bus.extras import lacking
 from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
+from pipeline.input.names import is_called
 
 ROOT: Final = "can"
 """The pattern in front of identifiers, where the names beside a capture tell no other."""
@@ -27,7 +27,7 @@ class Database(NamedTuple):
 
     def is_on(self, bus: str) -> bool:
         """Return whether it is for the frames on the wire of a segment."""
-        return self.where in ("", bus, *re.split(r"[ :]", bus))
+        return not self.where or is_called(bus, self.where)
 
     def is_below(self, root: Tokens, bus: str) -> bool:
         """Return whether it is for the messages below a root."""

@@ -5,7 +5,6 @@ cannot tell apart is said on the page of its medium.
 """
 
 import socket
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +13,8 @@ import pytest
 from bridges.bridge import Bridge
 from bridges.handover.stamps import Stamps
 from bridges.holdoff import HoldOff
-from bridges.items import CanFrame
 from bridges.media.can.codec import Reassembler, can_id, segment
-from bridges.media.can.echo import take_echo
+from bridges.media.can.echo import Echoes
 from bridges.media.multicast.pipe import drain
 from bridges.media.uart.codec import encode
 from bridges.media.uart.echo import EchoCanceller
@@ -82,10 +80,10 @@ def can_transfers() -> int:
 
 
 def can_frames_without_a_mark() -> int:
-    own, passed, sent = deque[CanFrame](), 0, (0x123, EQUAL[:8], 0)
+    own, passed, sent = Echoes(), 0, (0x123, EQUAL[:8], 0)
     for _ in range(TIMES):
-        own.append(sent)
-        passed += [take_echo(own, sent) for _ in range(2)].count(False)
+        own.sent((sent,), 1.0)
+        passed += [own.take(sent, 1.0) for _ in range(2)].count(False)
     return passed
 
 

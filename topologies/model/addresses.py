@@ -36,10 +36,7 @@ class Address(Record):
     message_bytes: Annotated[
         Bytes | None, "longest message accepted, without its envelope; the bus's by default"
     ] = None
-    tls: Annotated[
-        Owned[Tls] | None,
-        "certificates, for `tls+tcp://` and `wss://`; by gateway also for those that dial here",
-    ] = None
+    tls: Annotated[Owned[Tls] | None, "certificates, for `tls+tcp://` and `wss://`"] = None
     keys: OwnKeys = None
     age_ms: Annotated[
         Milliseconds | None,
@@ -67,6 +64,10 @@ class Listen(Address):
     """An address at which a bus accepts peers."""
 
     url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+    tls: Annotated[
+        Owned[Tls] | None,
+        "certificates, for `tls+tcp://` and `wss://`; by gateway also for those that dial here",
+    ] = None
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = False
     last_values: Annotated[
         bool, "give the newest frame of each pattern to every peer that connects (docs/values.md)"

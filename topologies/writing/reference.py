@@ -10,7 +10,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from bus.key_types import Patterns
+from bus.key_types import Patterns, pattern_in
 from bus.kinds import Kinds
 from bus.schema import (
     ByGateway,
@@ -163,36 +163,46 @@ def _default(one: Setting) -> str:
     if one.required:
         return "**required**"
     f, value = one.field, default_of(one)
-    if value is None or value in ((), {}) or is_dataclass(value):
+    if value is None or value in ((), {}, "") or is_dataclass(value):
         return ""
-    if _is_pattern(one.annotation):
+    if _notation(one.annotation):
         return f"`{text_of(value)}`"
     if one.annotation == Patterns:
         return f"`{', '.join(map(text_of, value))}`"
+    if isinstance(value, tuple):
+        return f"`[{', '.join(map(str, value))}]`"
     if f.name == "subject":
         return f"`{value:#x}`"
     if f.name.endswith("_bytes") and isinstance(value, int) and value % 1024 == 0:
         return f"`{value}` ({size(value)})"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value == "*":  # an alias, for YAML
+        return f'`"{value}"`'
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _is_pattern(annotation: Any) -> bool:
-    return any(isinstance(marker, Notation) for marker in unwrap(annotation)[1])
+def _notation(annotation: Any) -> Notation | None:
+    return next((marker for marker in unwrap(annotation)[1] if isinstance(marker, Notation)), None)
 
 
 def _words(annotation: Any) -> str:
     """Describe a type in the terms of YAML."""
     if annotation == Patterns:
         return "list of patterns"
-    if _is_pattern(annotation):
-        return "pattern"
     bare, markers = unwrap(annotation)
+    if notation := _notation(annotation):
+        is_pattern = notation.function is pattern_in
+        return "pattern" if is_pattern else f"{_bare_words(bare)}; or as one text: {notation.words}"
     for marker in markers:
         if isinstance(marker, Called):
             kinds = _kinds(marker.kinds)
             return " or ".join(f"[`{key}`](#{_title(kind).lower()})" for key, kind in kinds.items())
         if isinstance(marker, Ref):
-            return f"name of a {marker.what}" + (f", or `{marker.address.words}`" if marker.address else "")
+            article = "an" if marker.what[0] in "aeiou" else "a"
+            return f"name of {article} {marker.what}" + (
+                f", or `{marker.address.words}`" if marker.address else ""
+            )
         if isinstance(marker, Check) and marker.words:
             return marker.words
         if isinstance(marker, Range):

@@ -4,13 +4,13 @@ import os
 import random
 import socket
 from asyncio import AbstractEventLoop
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bridges.items import EXTENDED, CanFrame
+from bridges.items import EXTENDED
 from bridges.media.can.codec import RESERVED, SERVICE, can_id, subject_mask
+from bridges.media.can.echo import Echoes
 from bridges.media.can.library import open_bus, python_can
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import LISTENING, Can
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 # interfaces that do not wait when they are asked not to; a thread reads all others
 _NEVER_WAITS = ("socketcan", "udp_multicast", "virtual", "slcan", "socketcand")
 AGE_MS = 500  # that a frame waits, at most, where nothing else is said
-_ECHOES = 4096  # how many of our own frames to remember, because they may still come back
 
 
 class CanBus(DeviceLink[D]):
@@ -68,9 +67,8 @@ class CanBus(DeviceLink[D]):
             raise LinkError(f"{self.name}: it needs in_flight of at least 1")
         self.bus = BusState()
         unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
-        own = deque[CanFrame](maxlen=_ECHOES)
         self._shared = Shared(
-            self.name, options, self.stats, self.shed, in_flight, self.bus, own, self.wire_tap
+            self.name, options, self.stats, self.shed, in_flight, self.bus, Echoes(), self.wire_tap
         )
 
     def _filters(self) -> list[dict[str, Any]] | None:

@@ -122,9 +122,9 @@ class Outbound:
             self._pacing = self._loop.call_at(self._queue.ready_s(), self._paced)
         return None
 
-    def _note_own(self, frames: Sequence[CanFrame]) -> None:
+    def _note_own(self, frames: Sequence[CanFrame], now_s: float) -> None:
         """Note frames that were given to a driver that confirms none: they may come back."""
-        self._own.extend(frames)
+        self._own.sent(frames, now_s + self._voice.echo_s)
         if self._shared.wire.hears:
             self._shared.wire.tell([pack_frame(frame) for frame in frames], True)
 
@@ -316,7 +316,7 @@ class DirectSender(Outbound):
         size = 0 if self._pending else len(self._message)
         if self._port.confirms:
             return self._flight.add((frame,), (size,))
-        self._note_own((frame,))
+        self._note_own((frame,), now_s)
         return self._queue.settle(size) if size else None
 
     def confirm(self, frames: Sequence[CanFrame]) -> None:
@@ -370,7 +370,8 @@ class DirectSender(Outbound):
     def forget(self, reason: str) -> None:
         """Stop waiting for confirmations, and drop messages that lack one for the reason given."""
         frames, sizes = self._flight.clear()
-        self._own.extend(frames)  # they may still come back, to the next socket
+        # they may still come back, to the next socket
+        self._own.sent(frames, self._loop.time() + self._voice.echo_s)
         for size in sizes:
             self._queue.settle(size, reason)
 
@@ -414,11 +415,12 @@ class ThreadSender(Outbound):
     def pump(self) -> None:
         if self._busy or self.held or self._closed:
             return
-        found = self._next(self._loop.time())
+        now_s = self._loop.time()
+        found = self._next(now_s)
         if found is None:
             return
         self._busy, self._size = True, len(found.message)
-        self._note_own(found.frames)
+        self._note_own(found.frames, now_s)
         future = self._loop.run_in_executor(self._worker, _send_all, self._port, found.frames)
         future.add_done_callback(self._done)
 

@@ -1,9 +1,8 @@
 """The state that the pipes of one CAN link share, from one opening of the bus to the next."""
 
-from collections import deque
 from dataclasses import dataclass, field
 
-from bridges.items import CanFrame
+from bridges.media.can.echo import Echoes
 from bridges.media.can.medium import Can
 from bridges.media.can.state import BusState
 from bridges.media.can.window import Window
@@ -25,7 +24,7 @@ class Shared:
     shed: Shed
     in_flight: int | None
     bus: BusState
-    own: deque[CanFrame]
+    own: Echoes
     wire: WireTap = field(default_factory=WireTap)
 
     def window(self) -> Window:

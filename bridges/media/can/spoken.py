@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bridges.items import ERROR, FD, FD_ON_CLASSIC, OWN, CanFrame
 from bridges.media.can.clock import Clock
 from bridges.media.can.codec import subject_mask
-from bridges.media.can.echo import take_echo
 from bridges.media.can.link import CanBus
 from bridges.media.can.medium import Can
 from bridges.media.can.pipe import CanPipe
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from can import BusABC
 
 FOREIGN = "foreign"
+ECHO_S = 10.0
+"""How long a frame that we sent may take to come back, where a driver has no mark for it."""
 
 
 class Conversation(NamedTuple):
@@ -114,6 +115,8 @@ class CanSpoken(CanBus[Conversation]):
 class TranslatedVoice(Voice):
     """The voice of a translator, within what the bus can carry."""
 
+    echo_s = ECHO_S
+
     def __init__(
         self,
         shared: Shared,
@@ -196,7 +199,7 @@ class TranslatedInbound(Inbound):
     def _messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         if isinstance(frames, Packed) and not (self._own or self._subjects or frames.has_errors):
             frames, stamps_ns = self._without_own(frames, stamps_ns)
-        elif not all(taken := self._taken(frames)):
+        elif not all(taken := self._taken(frames, now)):
             frames, stamps_ns = list(compress(frames, taken)), list(compress(stamps_ns, taken))
         if not frames:
             return []
@@ -211,16 +214,16 @@ class TranslatedInbound(Inbound):
             return self._errors
         return bool(frame[2] & OWN) or not (self._subjects and is_tmq(frame[0], self._subjects))
 
-    def _taken(self, frames: Sequence[CanFrame]) -> Sequence[bool]:
+    def _taken(self, frames: Sequence[CanFrame], now: float) -> Sequence[bool]:
         """Return which frames somebody else sent, for the translator. Count or confirm the others."""
         count = self._confirm(frames)
         if count == len(frames):
             return (False,) * count
         if self._own or self._subjects or any(frame[0] & ERROR for frame in frames):
-            return [self._is_taken(frame, count > 0) for frame in frames]
+            return [self._is_taken(frame, count > 0, now) for frame in frames]
         return [not frame[2] & OWN for frame in frames]
 
-    def _is_taken(self, frame: CanFrame, is_confirmed: bool) -> bool:
+    def _is_taken(self, frame: CanFrame, is_confirmed: bool, now: float) -> bool:
         """Return whether somebody else sent a frame, for the translator. Count it if not.
 
         `is_confirmed`: our own are confirmed already.
@@ -234,7 +237,7 @@ class TranslatedInbound(Inbound):
             if not is_confirmed:
                 self._on_confirmed((frame,))
             return False
-        if self._own and take_echo(self._own, frame):
+        if self._own and self._own.take(frame, now):
             self._stats.reject("echo")
         elif self._subjects and is_tmq(frame[0], self._subjects):
             self._stats.reject(FOREIGN)

@@ -22,7 +22,6 @@ from bridges.media.can.codec import (
     padding,
     segment,
 )
-from bridges.media.can.echo import take_echo
 from bridges.media.can.shared import Shared
 from bridges.media.can.strangers import Strangers, strange
 from bridges.media.can.subjects import (
@@ -207,7 +206,7 @@ class TransferInbound(Inbound):
             elif identifier & KINDS != EXTENDED:
                 self._no_data_frame(frame)
             elif identifier & _FROM == ours and identifier >> 8 & SUBJECT_MAX in subjects:
-                self._hear_own(frame)
+                self._hear_own(frame, now)
             elif marks & FD and not fd:
                 self._stats.reject(FD_ON_CLASSIC)
             elif (message := feed(now, identifier, data)) is not None:
@@ -233,9 +232,9 @@ class TransferInbound(Inbound):
         else:
             self._stats.reject("foreign")
 
-    def _hear_own(self, frame: CanFrame) -> None:
+    def _hear_own(self, frame: CanFrame, now: float) -> None:
         data = frame[1]
-        if take_echo(self._own, frame):
+        if self._own.take(frame, now):
             return self._stats.reject("echo") if data and data[-1] & EOT else None  # once for a message
         self._stats.reject("conflict")
         if not self._warned:

@@ -3,13 +3,12 @@
 `transfers` says messages as Cyphal transfers, `spoken` by the translator of a protocol.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import compress
+from math import inf
 from operator import not_
 
 from bridges.items import ERROR, OWN, CanFrame
-from bridges.media.can.echo import take_echo
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
 from bridges.packed import Packed
@@ -56,7 +55,7 @@ class Inbound:
         if frames:
             self._faults = 0
             if self._wire.hears:
-                self._show(frames, stamps_ns)
+                self._show(now, frames, stamps_ns)
         return self._messages(now, frames, stamps_ns)
 
     def _confirm(self, frames: Sequence[CanFrame]) -> int:
@@ -77,13 +76,13 @@ class Inbound:
         self._on_confirmed(own)
         return others, list(compress(stamps_ns, map(not_, frames.owns))) if others and stamps_ns else ()
 
-    def _show(self, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> None:
+    def _show(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> None:
         """Show a tap what others sent, and what the driver confirms as ours."""
-        echoes = deque(self._own)  # of frames that were shown when the driver took them
+        echoes = self._own.copy()  # of frames that were shown when the driver took them
         shown = [self._is_shown(frame) for frame in frames]
         own = [is_shown and bool(frame[2] & OWN) for frame, is_shown in zip(frames, shown, strict=True)]
         others = [
-            is_shown and not frame[2] & OWN and not (echoes and take_echo(echoes, frame))
+            is_shown and not frame[2] & OWN and not (echoes and echoes.take(frame, now))
             for frame, is_shown in zip(frames, shown, strict=True)
         ]
         for some, is_sent in (own, True), (others, False):
@@ -106,6 +105,8 @@ class Voice:
     """
 
     is_free: bool = True
+    echo_s: float = inf
+    """How long frames that we sent may take to come back; identifiers of ours alone are ours at any time."""
 
     def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         """Return the frames for a message, which is whole and legal; or none, and why not."""

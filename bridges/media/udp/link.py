@@ -10,7 +10,7 @@ from bridges.media.shedding import Shed
 from bridges.media.spoken import unix_s
 from bridges.media.udp.datagram import TmqDatagrams
 from bridges.media.udp.medium import Udp
-from bridges.media.udp.pipe import Opened, UdpPipe
+from bridges.media.udp.pipe import Ancillary, Opened, UdpPipe, source_of
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Translator, Wire, always
 from bus.noise import Ear
@@ -59,31 +59,40 @@ class UdpLink(DeviceLink[Opened]):
         wire = Wire(self.name, "datagrams", self.stats, clock, 0.0, self._may_act, self._names)
         protocol = self.protocol
         made: Translator[bytes] = TmqDatagrams(wire) if protocol is None else protocol.translator(wire)
-        return Opened(*self._bound(), made)
+        return self._opened(made)
 
-    def _bound(self) -> tuple[socket.socket, tuple[Any, ...] | None]:
-        """Return the socket, and where to send if it is not connected."""
+    def _opened(self, translator: Translator[bytes]) -> Opened:
         options = self.options
         family, kind, number, _, peer = socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_DGRAM
         )[0]
         sock = socket.socket(family, kind | socket.SOCK_CLOEXEC, number)
+        source = list[Ancillary]()
         try:
             if options.broadcast:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                source = self._source(family)
             widen(sock, _RECEIVE_BYTES)
-            self._bind(sock, family)
+            # a socket that is bound to an address of ours hears no broadcast
+            self._bind(sock, family, None if options.broadcast else options.own_host, options.heard_at)
             if not options.broadcast:
                 sock.connect(peer)
             sock.setblocking(False)
         except OSError:
             sock.close()
             raise
-        return sock, peer if options.broadcast else None
+        return Opened(sock, peer if options.broadcast else None, translator, source)
 
-    def _bind(self, sock: socket.socket, family: int) -> None:
-        everywhere = "::" if family == socket.AF_INET6 else "0.0.0.0"
-        place = self.options.own_host or everywhere, self.options.heard_at
+    def _source(self, family: int) -> list[Ancillary]:
+        """Return what a broadcast is sent with, so that it comes from `own_host`, if that is given."""
+        if self.options.own_host is None:
+            return []
+        with socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as probe:
+            self._bind(probe, family, self.options.own_host, 0)
+            return [source_of(probe.getsockname()[0])]
+
+    def _bind(self, sock: socket.socket, family: int, host: str | None, port: int) -> None:
+        place = host or ("::" if family == socket.AF_INET6 else "0.0.0.0"), port
         try:
             sock.bind(place)
         except OSError as error:

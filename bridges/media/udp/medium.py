@@ -35,7 +35,9 @@ class Udp(Medium):
     host: Annotated[Host, "the peer, or the broadcast address"]
     port: Annotated[Port, "UDP port of the peer"]
     own_port: Annotated[Port | None, "our own UDP port; `port` by default"] = None
-    own_host: Annotated[Host | None, "our own address, which others reach; all by default"] = None
+    own_host: Annotated[
+        Host | None, "our own address, which others reach, or `broadcast` comes from; all by default"
+    ] = None
     broadcast: Annotated[bool, "`host` is a broadcast address; whoever sends to our port is heard"] = False
     queue_bytes: Annotated[QueueBytes, "bound of the queue to the socket"] = 1 << 20
 
@@ -79,4 +81,4 @@ class Udp(Medium):
         yield Listening(self.own_host or ("::" if ":" in self.host else "0.0.0.0"), self.heard_at, udp=True)
 
     def takes(self, node: int | None) -> Iterator[Taken]:
-        yield Taken(f"UDP port {self.heard_at}", self.own_host or "")
+        yield Taken(f"UDP port {self.heard_at}", "" if self.broadcast else self.own_host or "")

@@ -1,6 +1,7 @@
 """The pipe of an open UDP socket: datagrams in and out, through a translator."""
 
 import socket
+import struct
 from asyncio import TimerHandle
 from collections import deque
 from collections.abc import Sequence
@@ -10,37 +11,54 @@ from bridges.media.device import Alarm, OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bridges.protocols.translator import Translator
 from bus.errors import words_of
+from bus.machine.addresses import is_own
 from bus.transports.inlet import FULL, Inlet
 from bus.transports.intake import Received, Turns, drained
 from bus.wire.batch import Batch, from_payloads, payloads
 
+_IP_PKTINFO = 8  # linux/in.h; not in `socket` before Python 3.14
 _READ_BYTES = 65536
 _OWN = 4096  # datagrams that may come back
 _SAID = 256  # datagrams without a message that wait; older ones give way
 
 
+Ancillary = tuple[int, int, bytes]
+"""What goes with a datagram to the kernel: a level, a type, and its data."""
+
+
+def source_of(address: str) -> Ancillary:
+    """Return what has a datagram come from one of our IPv4 addresses (`in_pktinfo`, ip(7))."""
+    return socket.IPPROTO_IP, _IP_PKTINFO, struct.pack("=I4s4x", 0, socket.inet_aton(address))
+
+
 class Opened(NamedTuple):
-    """An open socket, where to send if it is not connected, and the translator of what is said there."""
+    """An open socket, where to send if it is not connected, and the translator of what is said there.
+
+    `source` says from which address a datagram comes, if that is not left to the system.
+    """
 
     sock: socket.socket
     peer: tuple[Any, ...] | None
     translator: Translator[bytes]
+    source: Sequence[Ancillary] = ()
 
 
 class UdpPipe(OpenPipe):
     """The pipe to the peer, or to all peers as one, while the socket is open.
 
-    What we broadcast comes back where our port is that of the peers: it is told by counted matching.
+    What we broadcast comes back where our port is that of the peers. It is told by what it holds, and by its
+    sender, an address and the port of ours: what did not come back must not be taken for a peer's.
     """
 
     def __init__(self, opened: Opened, shed: Shed, context: PipeContext) -> None:
         super().__init__(context)
-        self._socket, self._peer, self._translator = opened
+        self._socket, self._peer, self._translator, self._source = opened
         self._queue = ShedQueue(self.stats, shed)
         self._said = deque[bytes](maxlen=_SAID)
         self._rest = deque[bytes]()  # datagrams of one message that are still to be sent
         self._message = b""  # the message that `_rest` belongs to
         self._own = deque[bytes](maxlen=_OWN)
+        self._host = ""  # one of our own addresses, from which datagrams came back
         self._returns = self._peer is not None and self._socket.getsockname()[1] == self._peer[1]
         self._timer: TimerHandle | None = None
         self._alarm = Alarm(self._turn)
@@ -84,14 +102,22 @@ class UdpPipe(OpenPipe):
 
     def _read(self) -> list[Received]:
         found = drained(self._socket, _READ_BYTES)
-        return [one for one in found if not self._is_own(one[0])] if self._returns else found
+        return [one for one in found if not self._is_own(*one)] if self._returns else found
 
-    def _is_own(self, datagram: bytes) -> bool:
-        if datagram not in self._own:
+    def _is_own(self, datagram: bytes, sender: Any) -> bool:
+        if datagram not in self._own or not self._is_ours(*sender[:2]):
             return False
         self._own.remove(datagram)
         self.stats.reject("echo")
         return True
+
+    def _is_ours(self, host: str, port: int) -> bool:
+        """Tell whether a sender is this socket. Its address may change while it is open."""
+        if self._peer is None or port != self._peer[1]:
+            return False
+        if host != self._host and is_own(host):
+            self._host = host
+        return host == self._host
 
     def _publish(self, messages: Sequence[bytes]) -> None:
         if messages:
@@ -157,7 +183,7 @@ class UdpPipe(OpenPipe):
                 if self._peer is None:
                     self._socket.send(datagram)
                 else:
-                    self._socket.sendto(datagram, self._peer)
+                    self._socket.sendmsg((datagram,), self._source, 0, self._peer)
             except BlockingIOError:
                 return self._wait(True)
             except ConnectionRefusedError:  # reported for an earlier datagram; this one was not sent

@@ -28,7 +28,7 @@ Address = Annotated[int, Range(0, 255)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register(Asked):
-    """One value in one or several registers, or one coil. Raises ValueError if its settings do not fit."""
+    """One value in one or several registers, or one coil."""
 
     device: Annotated[Address, "address of the device, or unit behind a TCP address, which may be 0"] = 1
     kind: Annotated[Kind, "which of the four tables of the device"] = "holding"

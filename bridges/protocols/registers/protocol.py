@@ -16,7 +16,7 @@ BLOCK_BYTES_MAX = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipRegister(Asked):
-    """One value in a chip, from a register on. Raises ValueError if its settings do not fit."""
+    """One value in a chip, from a register on."""
 
     target: Annotated[int, Range(0x08, 0x77), "7-bit address of the chip"]
     register: Annotated[int, Range(0, 255), "number of the register, which is sent first"]

@@ -37,13 +37,15 @@ class Ask(NamedTuple):
     """A service that must get a ping: at `address` or, if that is None, over the connection of its `peer`.
 
     A `peer` of b"" cannot be reached: it is silenced, or the catalog has restarted. `binary_time` is the form
-    of time of the service, for the original implementation ends at a ping in another form.
+    of time of the service, for the original implementation ends at a ping in another form. The service has
+    registered from `host`.
     """
 
     name: str
     address: Address | None
     peer: bytes
     binary_time: bool
+    host: str
 
 
 class Round(NamedTuple):
@@ -80,4 +82,4 @@ def changes(received: Received, entry: Entry) -> tuple[bytes, ...]:
 
 def ask_of(service: Service) -> Ask:
     """Return the ping for a service."""
-    return Ask(service.entry.name, service.entry.router, service.peer, service.binary_time)
+    return Ask(service.entry.name, service.entry.router, service.peer, service.binary_time, service.host)

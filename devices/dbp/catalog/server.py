@@ -175,6 +175,7 @@ class Server:
             elif ask.peer:
                 self._say(ask.peer, Command(wire.PING), ask.binary_time)
         self._tell(found)
+        self._asks.go_on()
         self._timer = self._loop.call_later(min(TICK_S, self.registry.shortest_s / 4), self._tick)
 
     def _tell(self, found: Round) -> None:

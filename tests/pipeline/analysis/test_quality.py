@@ -63,6 +63,25 @@ def test_holes_copies_and_a_clock_that_went_back_are_named(spark: "SparkSession"
     assert rows["clock back"].n == (HOUR_MS + 1990 - 2000) * MS
 
 
+def test_days_are_complete_in_whatever_order_rows_come(spark: "SparkSession") -> None:
+    """Rows of hubs alternate at midnight, and a clock goes back into the day before."""
+    midnight_ms = (-(START_NS // MS)) % (24 * HOUR_MS)
+    capture = Capture(goes_on=True)
+    for n in (*range(-50, -2), 1, -2, 0, -1, *range(2, 150)):
+        capture.seen(midnight_ms + n, "gw-a", "bus plant", "plant", RX, frame("a", str(n)))
+    busy(capture, "gw-b", range(100), ahead_ms=midnight_ms)
+    capture.missed(midnight_ms + 1000, "gw-b", 4)
+    busy(capture, "gw-b", range(100), ahead_ms=midnight_ms - HOUR_MS)
+    busy(capture, "gw-c", range(5), ahead_ms=midnight_ms - HOUR_MS)
+    capture.missed(midnight_ms - HOUR_MS + 50, "gw-c", 2)
+    busy(capture, "gw-c", range(5), ahead_ms=midnight_ms)
+    rows = completeness(capture.rows(spark)).collect()
+    assert [(row.gateway, row.rows, row.missing) for row in rows] == [
+        ("gw-a", 50, 0), ("gw-b", 100, 0), ("gw-c", 6, 2), ("gw-a", 150, 0), ("gw-b", 101, 4), ("gw-c", 5, 0),
+    ]  # fmt: skip
+    assert all(0 < row.complete <= 1 for row in rows)
+
+
 def test_the_completeness_of_each_day(spark: "SparkSession", tmp_path: Path) -> None:
     capture = Capture(goes_on=True)
     busy(capture, "gw-a", range(64))

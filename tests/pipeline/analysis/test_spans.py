@@ -134,6 +134,14 @@ def test_times_are_utc_unless_they_say_otherwise(word: str, ns: int) -> None:
     assert time_ns(word) == ns
 
 
+@pytest.mark.parametrize("word", ["0001-01-01", "0001-01-01T00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_time_that_no_row_can_have_is_the_nearest_that_one_can(word: str) -> None:
+    span = Span(from_ns=time_ns(word)) if word[0] == "0" else Span(to_ns=time_ns(word))
+    assert span.widened(MARGIN_NS) == span
+    assert span.has_day("2026-11-20")
+    assert span.touches(1, 1)
+
+
 @pytest.mark.parametrize("word", ["", "yesterday", "2026-13-01", "12:00", "1795281426"])
 def test_what_is_no_time_is_wrong_use(word: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is no time"):

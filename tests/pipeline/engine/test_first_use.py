@@ -1,5 +1,6 @@
 """Wrong starts: the user gets exactly one line that says why, before Java has to start."""
 
+import argparse
 import socket
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from capture import schema
 from pipeline.engine import jars, java, sail
 from pipeline.errors import PipelineError
 from pipeline.input import sample
-from pipeline.jobs.rates import capacities
+from pipeline.jobs.rates import fitting, prepare
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -139,6 +140,15 @@ def test_java_comes_with_the_package_set_where_the_machine_has_none(
     assert int(java.find().version.partition(".")[0]) >= java.OLDEST
 
 
-def test_a_capacity_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("word", ["can0=fast", "can0=0", "can0=-1", "can0=nan", "can0=inf", "=5", "can0", ""])
+def test_what_is_no_capacity_is_refused_at_once(word: str) -> None:
     with pytest.raises(PipelineError, match="give SEGMENT=BYTES_PER_S"):
-        capacities(["can0=fast"])
+        prepare(argparse.Namespace(capacity=[word]))
+
+
+def test_a_capacity_is_of_the_segments_that_it_names() -> None:
+    told, can = list[str](), "can socketcan:can0 of 10.0.0.11"
+    buses = ["bus plant", can, f"{can[:-1]}2"]
+    found = fitting({"can0": 1.0, can: 2.0, "plant": 3.0, "can1": 4.0}, buses, told.append)
+    assert found == dict(zip(buses, (3.0, 2.0, 1.0), strict=True))
+    assert told == [f"--capacity can1: no segment with frames has this name, but {', '.join(buses)}"]

@@ -74,7 +74,7 @@ NUMBERS = [
     for job in RECORDS
     for names, settings in job.options
     if isinstance(settings.get("default"), int | float)
-]
+] + [("signals", "--resample-ms", 100.0)]
 
 
 @pytest.mark.parametrize(("job", "option", "usual"), NUMBERS)
@@ -84,7 +84,7 @@ def test_a_number_out_of_range_is_wrong_use(
     record, before = jobs.find(job), [] if job == "serve" else ["/somewhere"]
     more = ["--output", "x"] if job == "watch" else ["-o", "x"] if job == "report" else []
     record.parsed(*before, *more, option, str(usual))
-    for word in ("-1", "x", "nan", "inf", "1e999", ""):
+    for word in ("-1", "x", "nan", "inf", "1e999", "", "1e300", f"1{18 * '0'}", "1e-300"):
         with pytest.raises(SystemExit) as stop:
             record.parsed(*before, *more, option, word)
         assert stop.value.code == 2

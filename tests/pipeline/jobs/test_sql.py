@@ -2,6 +2,8 @@
 
 import io
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +64,25 @@ def test_each_view_can_be_asked(
         "frames": 8, "signals": 12, "events": 0, "ledgers": 0, "findings": 0,
     }  # fmt: skip
     assert one["pattern"] in ("car/0x00000200", "tank/level")
+
+
+def test_each_column_is_there_and_times_are_utc(
+    spark: "SparkSession", root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        join = (
+            "SELECT f.bus, g.bus, f.time, f.hub AS `a``.b` FROM frames f JOIN frames g ON f.ts_ns < g.ts_ns"
+        )
+        assert run(spark, root, "-e", f"{join} ORDER BY f.ts_ns, g.ts_ns LIMIT 1") == 0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    at = str(datetime.fromtimestamp(START_NS // 10**9, UTC).replace(tzinfo=None))
+    assert answers(capsys.readouterr().out) == [
+        {"bus": "can can0", "bus_2": "bus hall", "time": at, "a`.b": "bridge joint"}
+    ]
 
 
 def recipe() -> str:

@@ -1,5 +1,7 @@
 """Names beside tokens: in every kind of column, and for tokens without a name."""
 
+import pytest
+
 from bus.names import Names
 from bus.wire.pattern import token
 from pipeline.output.names import labelled, named
@@ -51,3 +53,8 @@ def test_messages_without_tokens_and_those_that_are_no_frames_differ() -> None:
         {"token": "no frame"},
     ]
     assert named({"token": -2}, NAMES) == {"token": -2, "name": None}
+
+
+@pytest.mark.parametrize("value", ["x", 1.5, ["x"], None])
+def test_what_is_no_token_stays_as_it_is(value: object) -> None:
+    assert labelled({"token": value, "tokens": value}, Names()) == {"token": value, "tokens": value}

@@ -58,3 +58,9 @@ def test_a_small_or_large_number_keeps_its_digits_and_its_place_to_the_right(
 ) -> None:
     assert cell("mean", value) == shown
     assert text(["mean", "x"], [[value, "a"], [1e300, "b"]]).splitlines()[1].startswith(f"  {shown:>6}")
+
+
+@pytest.mark.parametrize("value", ["x", 1.5, 1 << 63, None, [1]])
+def test_what_is_no_time_is_shown_as_it_is(value: object) -> None:
+    """A query may call anything by the name of a time."""
+    assert cell("ts_ns", value) == ("-" if value is None else cell("x", value))

@@ -4,12 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-from bus.schema import Range
+from bus.key_types import pattern_in
+from bus.schema import Range, default_of, settings
 from tests.helpers import ROOT
 from topologies.loading.loader import load, loads
+from topologies.model import Topology
 from topologies.picture.show import show
-from topologies.writing.reference import PAGE, page
+from topologies.writing.reference import PAGE, _classes, _default, page
 
 EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
 
@@ -76,6 +79,34 @@ def test_numbers_are_written_in_full_and_sizes_in_bytes_too() -> None:
     assert "`8388608` (8 MiB)" in page()
     assert "e+" not in page()
     assert str(Range(0.001, 86_400_000)) == "0.001 to 86400000"
+
+
+def as_written(value: object) -> object:
+    return [as_written(one) for one in value] if isinstance(value, tuple) else value
+
+
+def test_each_default_on_the_reference_page_can_be_written_into_a_file() -> None:
+    for cls in _classes(Topology):
+        for key, one in settings(cls).items():
+            cell = _default(one)
+            if cell in ("", "**required**"):
+                continue
+            written = yaml.safe_load(cell.split("`")[1])
+            value = default_of(one)
+            if isinstance(value, tuple) and not isinstance(written, list):  # a pattern, or the like, as text
+                assert written == "all" or pattern_in(written) in (value, *value), (cls, key)
+            else:
+                assert written == as_written(value), (cls, key)
+
+
+def test_a_text_that_stands_for_a_list_is_a_pattern_only_where_it_is_one() -> None:
+    _, _, raw = page().partition("## Raw\n")
+    rows = {line.split(" | ")[0]: line for line in raw.partition("\n## ")[0].splitlines()}
+    assert rows["| `root`"].startswith("| `root` | pattern | ")
+    for key in ("receive", "send"):
+        assert " | list of an identifier, a range or a mask; or as one text: " in rows[f"| `{key}`"]
+    assert "Raises " not in page()
+    assert re.findall(r"\ba [aeio]\w+", page()) == []
 
 
 def test_the_reference_page_has_no_dead_link() -> None:

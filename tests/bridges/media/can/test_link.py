@@ -10,9 +10,9 @@ import can
 import pytest
 from can.interfaces.virtual import VirtualBus
 
-from bridges.items import FD, CanFrame
+from bridges.items import FD
 from bridges.media.can.codec import can_id, segment
-from bridges.media.can.echo import take_echo
+from bridges.media.can.echo import Echoes
 from bridges.media.can.link import CanLink
 from bridges.media.can.port import shut_down
 from bus.balance import imbalances
@@ -370,13 +370,19 @@ def test_a_line_is_closed_also_where_saying_goodbye_fails() -> None:
     assert adapter.serialPortOrig.closed
 
 
-def test_echoes_are_matched_in_order() -> None:
-    own = deque[CanFrame]((1, data, 0) for data in (b"a", b"b", b"c", b"d"))
-    assert not take_echo(own, (2, b"a", 0))
-    assert take_echo(own, (1, b"a", 0))
-    assert take_echo(own, (1, bytearray(b"c"), FD))
-    assert not take_echo(own, (1, b"b", 0))
-    assert list(own) == [(1, b"d", 0)]
+def test_echoes_are_matched_in_order_and_for_a_while() -> None:
+    own = Echoes()
+    own.sent([(1, data, 0) for data in (b"a", b"b", b"c")], 1.0)
+    own.sent([(1, data, 0) for data in (b"d", b"e", b"b")], 2.0)
+    assert not own.take((2, b"a", 0), 0.5)
+    assert own.take((1, b"a", 0), 0.5)
+    assert own.copy().take((1, bytearray(b"c"), FD), 1.0)
+    assert own.take((1, bytearray(b"c"), FD), 1.0)
+    assert own.take((1, b"d", 0), 1.5)
+    assert own.take((1, b"b", 0), 2.0)
+    assert not own
+    own.sent([(1, b"a", 0)], 3.0)
+    assert not own.take((1, b"a", 0), 3.1)
 
 
 @pytest.mark.parametrize(

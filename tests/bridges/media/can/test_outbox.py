@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bridges.items import FD, STATE, SWITCH, CanFrame
+from bridges.media.can.echo import Echoes
 from bridges.media.can.medium import Can
 from bridges.media.can.outbox import Outbox
 from bridges.media.can.port import SocketPort, outbox_of
@@ -104,7 +105,7 @@ def test_a_socket_with_a_send_of_its_own_keeps_it(pair: Pair) -> None:
 
 def shared(**options: Any) -> Shared:
     made = Can(channel="x", node=1, **options)
-    return Shared("can", made, Stats(), Shed(age_s=60.0), 6, BusState(), deque())
+    return Shared("can", made, Stats(), Shed(age_s=60.0), 6, BusState(), Echoes())
 
 
 def raw_voice(here: Shared) -> Voice:

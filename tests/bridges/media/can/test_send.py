@@ -3,10 +3,10 @@
 import gc
 import threading
 from asyncio import get_running_loop
-from collections import deque
 from typing import Any
 
 from bridges.items import CanFrame
+from bridges.media.can.echo import Echoes
 from bridges.media.can.medium import Can
 from bridges.media.can.send import ThreadSender
 from bridges.media.can.shared import Shared
@@ -36,7 +36,7 @@ async def test_a_failure_after_the_close_is_read_and_told_nobody() -> None:
     loop, told, lost = get_running_loop(), list[Any](), list[str]()
     loop.set_exception_handler(lambda _, context: told.append(context))
     options, stats, port = Can(channel="x", interface="slcan", node=1), Stats(), Leaving()
-    shared = Shared("can", options, stats, Shed(), 10, BusState(), deque())
+    shared = Shared("can", options, stats, Shed(), 10, BusState(), Echoes())
     sender = ThreadSender(shared, port, TransferVoice(shared, Node(1)), loop, lost.append)
     stats.offered += 1
     sender.put([MESSAGE])

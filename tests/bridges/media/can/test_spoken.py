@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import can
 import pytest
 
 from bridges.bridge import Bridge
@@ -14,7 +15,7 @@ from bridges.items import ERROR, EXTENDED, FD, SWITCH, CanFrame
 from bridges.media.can.codec import can_id
 from bridges.media.can.medium import Can
 from bridges.media.can.socketcan import pack_frame, unpack_frame
-from bridges.media.can.spoken import CanSpoken
+from bridges.media.can.spoken import CanSpoken, TranslatedVoice
 from bridges.media.can.state import CONTROLLER
 from bridges.policy import Policy
 from bridges.protocols.raw.protocol import Raw
@@ -27,6 +28,7 @@ from tests.bridges.media.can.can_kernel import Kernel
 from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
+from tests.helpers.ports import free_channel
 
 TUNNEL = Raw(root=("car",), send=("all",))
 
@@ -180,6 +182,27 @@ def test_an_adapter_that_cannot_only_listen_is_refused() -> None:
         Can(channel="/dev/ttyS9", interface="serial", listen_only=True)
     with pytest.raises(LinkError, match="in_flight"):
         CanSpoken(Can(channel="fake0"), TUNNEL, in_flight=0)
+
+
+async def test_a_standby_hears_what_it_once_sent_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interface that returns no frame: what never came back must hide none of who acts now."""
+    monkeypatch.setattr(TranslatedVoice, "echo_s", 0.0)
+    hub, channel, may_act = Hub(), free_channel(), True
+    heard = recorder(hub)
+    medium: Any = Can(channel=channel, interface="virtual")
+    link = medium.speaking(Raw(root=("car",), send=(0x321,)), may_act=lambda _: may_act)
+    link.open(hub, get_running_loop())
+    try:
+        with can.Bus(channel, "virtual") as other:
+            await until(lambda: link.state == "up")
+            say(hub, heard, message("car/0x321", b"5"))
+            await until(lambda: link.stats.sent == 1)
+            may_act = False
+            other.send(can.Message(arbitration_id=0x321, is_extended_id=False, data=b"5"))
+            await until(lambda: heard.messages == [message("car/0x321", b"5")])
+        assert link.stats.rejected == {}
+    finally:
+        link.close()
 
 
 class Copy:

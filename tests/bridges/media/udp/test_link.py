@@ -1,5 +1,6 @@
 """A peer over UDP, and all at a broadcast address."""
 
+import socket
 from asyncio import get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,46 @@ async def test_what_we_broadcast_does_not_come_back_as_new() -> None:
             await until(lambda: peer.state == "up")
             say(other, None, frame(20))
             await until(lambda: heard.messages == [frame(20)])
+
+
+async def test_a_broadcast_that_never_came_back_hides_none_of_a_peer() -> None:
+    port, hub = free_port(), Hub()
+    heard = recorder(hub)
+    with link_on(hub, host="127.255.255.255", port=port, broadcast=True) as link:
+        await until(lambda: link.state == "up")
+        link.pipe._own.append(encode(frame(20)))  # as after a full buffer  # noqa: SLF001
+        with link_on(other := Hub(), port=port, own_port=free_port()) as peer:
+            await until(lambda: peer.state == "up")
+            say(other, None, frame(20))
+            await until(lambda: heard.messages == [frame(20)])
+        assert link.stats.rejected == {}
+
+
+async def test_a_broadcast_is_heard_and_comes_from_the_address_that_is_ours() -> None:
+    port, hub = free_port(), Hub()
+    heard = recorder(hub)
+    with (
+        link_on(hub, host="127.255.255.255", port=port, own_host="127.0.0.5", broadcast=True) as link,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer,
+    ):
+        await until(lambda: link.state == "up")
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        peer.sendto(encode(frame(7)), ("127.255.255.255", port))
+        await until(lambda: heard.messages == [frame(7)])
+        with link_on(other := Hub(), host="127.0.0.5", port=port, own_port=free_port()) as back:
+            await until(lambda: back.state == "up")
+            say(other, None, frame(8))
+            await until(lambda: heard.messages == [frame(7), frame(8)])
+        say(hub, heard, frame(20))
+        await until(lambda: link.stats.rejected == {"echo": 1})
+        assert link.pipe._host == "127.0.0.5"  # noqa: SLF001
+
+
+async def test_an_address_that_this_machine_does_not_have_is_told_for_a_broadcast_too() -> None:
+    with link_on(
+        Hub(), host="127.255.255.255", port=free_port(), own_host="192.0.2.7", broadcast=True
+    ) as link:
+        await until(lambda: "does not have that address" in link.fault)
 
 
 async def test_a_peer_that_does_not_listen_costs_one_datagram() -> None:

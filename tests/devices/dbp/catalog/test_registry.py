@@ -25,7 +25,7 @@ def test_the_original_registers_updates_and_is_found(room: Room) -> None:
     assert answer(room.hear(b"2", original.ONE)) == {"Rohan": {**fields, "topics": ["x"]}}
     for _ in range(10):
         for ask in room.wait(1):
-            assert ask == Ask("Rohan", (HOST, 5247), b"1", True)
+            assert ask == Ask("Rohan", (HOST, 5247), b"1", True, HOST)
             assert room.registry.answered(ask.name, parse(original.PONG, room.bounds), room.now_s) == ""
     assert room.listed().keys() == {"Rohan"}
 

@@ -122,9 +122,9 @@ def test_a_service_without_a_router_is_asked_over_its_connection(room: Room) -> 
         b'{"name": "b", "interfaces": {"x": {"ip": "::1", "port": 1}}}',
     ]
     room.hear(b"q", frames)
-    assert room.wait(1) == [Ask("a", None, b"p", True), Ask("b", None, b"q", False)]
+    assert room.wait(1) == [Ask("a", None, b"p", True, HOST), Ask("b", None, b"q", False, HOST)]
     room.hear(b"p", [])
-    assert Ask("a", None, b"", True) in room.wait(1)  # nothing more is said to p
+    assert Ask("a", None, b"", True, HOST) in room.wait(1)  # nothing more is said to p
 
 
 def test_one_that_is_silent_from_the_start_is_suspect(room: Room) -> None:

@@ -24,7 +24,7 @@ def test_services_are_listed_at_once_after_a_restart(room: Room) -> None:
     other = restarted(room)
     assert other.registry.services.every() == room.registry.services.every()
     assert list(other.registry.snapshot()) == list(room.registry.snapshot())
-    assert Ask("Rohan", (HOST, 5247), b"", True) in other.wait(1)
+    assert Ask("Rohan", (HOST, 5247), b"", True, HOST) in other.wait(1)
     other.wait(6)
     assert other.listed().keys() == {"s2", "s3", "s4"}  # with longer intervals
 

@@ -1,0 +1,125 @@
+"""The connections to services that a catalog asks: few, and shared by the hosts that registered them."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from devices.dbp.catalog import asks as module
+from devices.dbp.catalog.asks import Asks
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.entry import Address
+from devices.dbp.catalog.outcomes import Ask
+from devices.dbp.zeromq.sockets import Message, Socket
+from tests.helpers.peers import until
+
+MOST = 8
+HERE = "127.0.0.1"
+
+
+class Asking:
+    """A catalog's connections, at most `MOST`; `answered` are the names of the services that answered."""
+
+    def __init__(self) -> None:
+        self.answered = set[str]()
+        self.asks = Asks(Bounds(), lambda name, _: self.answered.add(name), MOST)
+
+    def ask(self, name: str, host: str, address: Address) -> None:
+        self.asks.ask(asyncio.get_running_loop(), Ask(name, address, b"", True, host), address)
+
+
+@pytest.fixture
+async def asking() -> AsyncIterator[Asking]:
+    made = Asking()
+    yield made
+    made.asks.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[Address]:
+    """The address of services that take connections, and never say a word."""
+    with socket.create_server((HERE, 0), backlog=64) as sock:
+        yield sock.getsockname()
+
+
+@pytest.fixture
+async def living() -> AsyncIterator[Address]:
+    """The address of services that answer each ping."""
+
+    def answer(messages: list[Message]) -> None:
+        for peer, *frames in (message.frames for message in messages):
+            router.send([peer, b"", b"pong", frames[2]])
+
+    router: Socket = Socket("router", answer)
+    router.open(asyncio.get_running_loop())
+    yield HERE, router.bind(HERE, 0)
+    router.close()
+
+
+async def test_silent_services_of_one_host_take_no_connection_from_those_of_another(
+    asking: Asking, silent: Address, living: Address
+) -> None:
+    for number in range(3 * MOST):
+        asking.ask(f"early {number}", "10.0.0.1", silent)
+    for number in range(2):
+        asking.ask(f"living {number}", "10.0.0.2", living)
+    for number in range(3 * MOST):
+        asking.ask(f"late {number}", f"10.0.0.{1 + 2 * (number % 2)}", silent)
+    assert len(asking.asks) == MOST
+    await until(lambda: asking.answered == {"living 0", "living 1"})
+
+
+async def test_one_host_has_half_of_the_connections(asking: Asking, silent: Address) -> None:
+    for number in range(3 * MOST):
+        asking.ask(f"{number}", "10.0.0.1", silent)
+    assert len(asking.asks) == MOST // 2
+
+
+async def test_more_services_than_connections_are_asked_one_after_another(
+    asking: Asking, living: Address
+) -> None:
+    for number in range(5 * MOST):
+        asking.ask(f"{number}", "10.0.0.1", living)
+    await until(lambda: len(asking.answered) == 5 * MOST)
+    assert len(asking.asks) <= MOST // 2
+
+
+async def test_a_service_that_does_not_answer_gives_way_to_another_of_its_host(
+    asking: Asking, silent: Address, living: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(MOST):
+        asking.ask(f"{number}", "10.0.0.1", silent)
+    asking.ask("living", "10.0.0.1", living)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+
+    def is_answered() -> bool:
+        asking.asks.go_on()
+        return "living" in asking.answered
+
+    await until(is_answered)
+
+
+async def test_a_service_that_is_gone_waits_no_longer(
+    asking: Asking, silent: Address, living: Address
+) -> None:
+    for number in range(MOST):
+        asking.ask(f"{number}", "10.0.0.1", silent)
+    for name in ("gone", "living"):
+        asking.ask(name, "10.0.0.1", living)
+    for name in ("gone", *map(str, range(MOST))):
+        asking.asks.drop(name)
+    asking.asks.go_on()
+    await until(lambda: asking.answered == {"living"})
+
+
+@pytest.mark.parametrize(("descriptors", "most"), [(16, 4), (4096, MOST), (1, 2)])
+async def test_connections_leave_descriptors_to_peers(
+    asking: Asking, silent: Address, monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int
+) -> None:
+    found: Callable[[], int] = lambda: descriptors  # noqa: E731
+    monkeypatch.setattr(module, "room", found)
+    for host in range(MOST):
+        for number in range(MOST):
+            asking.ask(f"{host} {number}", f"10.0.0.{host}", silent)
+    assert len(asking.asks) == most
