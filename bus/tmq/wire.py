@@ -171,7 +171,7 @@ class Cutter:
 
     @property
     def unframed(self) -> bytes:
-        """The bytes behind the last whole frame, or the first of them: a part of a frame, or no frame at all."""
+        """The bytes behind the last whole frame, or the first of them: a part of a frame, or none at all."""
         return self.odd or self._rest
 
     def cut(self, data: bytes) -> list[bytes]:
