@@ -78,7 +78,11 @@ class Udp(Medium):
 
     def needs(self) -> Iterator[Need]:
         yield from host_needs(self.host)
-        yield Listening(self.own_host or ("::" if ":" in self.host else "0.0.0.0"), self.heard_at, udp=True)
+        everywhere = "::" if ":" in self.host else "0.0.0.0"
+        heard_on = everywhere if self.broadcast else self.own_host or everywhere
+        yield Listening(heard_on, self.heard_at, udp=True)
+        if self.broadcast and self.own_host is not None:
+            yield Listening(self.own_host, 0, udp=True)
 
     def takes(self, node: int | None) -> Iterator[Taken]:
         yield Taken(f"UDP port {self.heard_at}", "" if self.broadcast else self.own_host or "")

@@ -173,6 +173,9 @@ def test_udp_needs_its_own_port_and_address() -> None:
     assert list(Udp(host="fe80::1", port=5, own_port=6).needs()) == [Listening("::", 6, udp=True)]
     named = Udp(host="h", port=5, own_host="10.0.0.1")
     assert list(named.needs()) == [Lookup("h"), Listening("10.0.0.1", 5, udp=True)]
+    broadcast = Udp(host="10.0.0.255", port=5, own_host="10.0.0.1", broadcast=True)
+    here = [Listening("0.0.0.0", 5, udp=True), Listening("10.0.0.1", 0, udp=True)]
+    assert list(broadcast.needs()) == here
 
 
 def test_a_trunk_takes_longer_by_the_envelopes() -> None:
