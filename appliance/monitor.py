@@ -16,6 +16,7 @@ from appliance.status.health import Concern
 from appliance.status.labels import Labels
 from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
+from appliance.status.words import controller
 from bus.events import Event
 from bus.hub import Hub, LinkView
 from bus.ledger import Account, Stats
@@ -141,7 +142,7 @@ class Monitor:
 
     def _scan_link(self, row: LinkRow, told: bool) -> None:
         link = row.link
-        now = link.condition, link.state, link.losses
+        now = controller(link.condition), link.state, link.losses  # counters change with each error
         before = self._links.get(link)
         self._links[link] = now
         if now == before or told or (before is None and link.state == "opening"):

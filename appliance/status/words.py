@@ -1,15 +1,17 @@
 """The words for a row of a status that `top`, the status page and pictures share. Pure."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final, get_args
 
 from bridges.durable.settings import ACKNOWLEDGES
+from bridges.media.can.state import State
 from bus.reasons import is_intended
 from bus.report import READINGS
 
 Row = Mapping[str, Any]
 TROUBLE_MS = 3000
 """A link may be down for so long before that is trouble."""
+_CONTROLLERS: Final = frozenset(get_args(State))
 _NAMED = "", "broker", "page", "values", READINGS
 """Kinds of services whose names say what they are; a service of an older gateway has none."""
 
@@ -40,8 +42,9 @@ def noise(row: Row) -> str:
 
 
 def controller(condition: str) -> str:
-    """Return the state of a CAN controller with which a condition begins: its error counters may follow."""
-    return condition.partition(":")[0]
+    """Return a condition without the error counters that follow the state of a CAN controller."""
+    state = condition.partition(":")[0]
+    return state if state in _CONTROLLERS else condition
 
 
 def lost(counts: Mapping[str, int]) -> int:

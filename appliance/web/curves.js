@@ -9,15 +9,18 @@
     unit: box.querySelector(".unit"), data: null, hidden: new Set(),
   }));
   const span = byId("span"), pause = byId("pause"), whole = byId("whole"), at = byId("at");
-  let zoom = null, pointed = null, drag = null, paused = false, timer = 0;
+  let zoom = null, held = null, pointed = null, drag = null, paused = false, timer = 0;
 
   // ---- asking
   async function ask(chart) {
-    const answer = await fetch(`history.json?kind=${chart.kind.value}&span=${span.value}`);
-    if (answer.ok) chart.data = await answer.json();
-    list(chart);
-    draw(chart);
+    const kind = chart.kind.value, asked = span.value, answer = await fetch(`history.json?kind=${kind}&span=${asked}`);
+    const data = answer.ok ? await answer.json() : chart.data;
+    if (kind !== chart.kind.value || asked !== span.value) return;  // another was chosen meanwhile
+    chart.data = data;
+    all();
   }
+
+  function forget(chart) { chart.data = null; chart.hidden.clear(); list(chart); draw(chart); }
 
   function refresh() {
     clearTimeout(timer);
@@ -25,10 +28,10 @@
     timer = setTimeout(refresh, span.value === "24h" ? 30000 : 2000);
   }
 
-  // ---- the axis of time, in milliseconds since 1970
-  function reach(chart) {
-    const data = chart.data, end = data.end_ns / 1e6, all = [end - data.step_s * 1000 * (length(data) - 1), end];
-    return zoom ?? all;
+  // ---- the axis of time of all charts, in milliseconds since 1970; while it is paused, that of then
+  function reach() {
+    const known = charts.map((chart) => chart.data).filter(Boolean), end = Math.max(...known.map((data) => data.end_ns / 1e6));
+    return zoom ?? held ?? (known.length ? [end - known[0].step_s * 1000 * (length(known[0]) - 1), end] : null);
   }
   const length = (data) => (span.value === "24h" ? 1440 : 900);
   const timeOf = (chart, place) => chart.data.end_ns / 1e6 - chart.data.step_s * 1000 * (length(chart.data) - 1 - place);
@@ -46,13 +49,13 @@
   }
 
   function draw(chart) {
-    if (!chart.data) return;
+    if (!chart.data) { chart.canvas.width = chart.canvas.width; chart.time = null; return; }
     const { canvas, data } = chart, scale = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
     canvas.width = width * scale; canvas.height = height * scale;
     const ink = canvas.getContext("2d"), left = 56, right = 8, top = 8, bottom = 22;
     ink.scale(scale, scale);
     ink.font = "12px system-ui, sans-serif";
-    const [from, to] = reach(chart), first = Math.max(0, placeOf(chart, from)), last = Math.min(length(data) - 1, placeOf(chart, to));
+    const [from, to] = reach(), first = Math.max(0, placeOf(chart, from)), last = Math.min(length(data) - 1, placeOf(chart, to));
     const shown = data.curves.filter((curve) => !chart.hidden.has(curve.name));
     let low = 0, high = 0;
     for (const curve of shown) for (let place = first; place <= last; place++) {
@@ -101,7 +104,7 @@
 
   // ---- the names: each is a button that hides its curve, with the value where the pointer is, or the last one
   function list(chart) {
-    if (!chart.data) return;
+    if (!chart.data) { set(chart.unit, ""); delete chart.legend.dataset.names; chart.legend.replaceChildren(); return; }
     set(chart.unit, chart.data.unit);
     const names = chart.data.curves.map((curve) => curve.name);
     if (chart.legend.dataset.names !== JSON.stringify(names)) {
@@ -132,26 +135,28 @@
   // ---- the pointer: it shows values, and dragged it zooms both charts
   for (const chart of charts) {
     const { canvas } = chart, time = (event) => chart.time?.(event.clientX - canvas.getBoundingClientRect().left) ?? null;
-    canvas.addEventListener("pointermove", (event) => { pointed = time(event); if (drag) drag[1] = pointed; all(); });
+    canvas.addEventListener("pointermove", (event) => { pointed = time(event); if (drag && pointed !== null) drag[1] = pointed; all(); });
     canvas.addEventListener("pointerleave", () => { if (!drag) { pointed = null; all(); } });
     canvas.addEventListener("pointerdown", (event) => { if (chart.time) { drag = [time(event), time(event)]; canvas.setPointerCapture(event.pointerId); } });
     canvas.addEventListener("pointerup", () => {
       if (drag && Math.abs(drag[1] - drag[0]) > 5000) { zoom = [Math.min(...drag), Math.max(...drag)]; setPaused(true); }
       drag = null; all();
     });
+    canvas.addEventListener("pointercancel", () => { drag = pointed = null; all(); });  // the finger scrolls the page
     canvas.addEventListener("dblclick", () => unzoom());
-    chart.kind.addEventListener("change", () => { chart.hidden.clear(); ask(chart).catch(() => {}); });
+    chart.kind.addEventListener("change", () => { forget(chart); ask(chart).catch(() => {}); });
   }
-  function setPaused(state) { paused = state; attribute(pause, "aria-pressed", String(state)); set(pause, state ? "Go on" : "Pause"); if (!state) refresh(); }
+  function setPaused(state) { held = state ? reach() : null; paused = state; attribute(pause, "aria-pressed", String(state)); set(pause, state ? "Go on" : "Pause"); if (!state) refresh(); }
   function unzoom() { zoom = null; setPaused(false); all(); }
 
-  span.addEventListener("change", () => { zoom = null; for (const chart of charts) chart.data = null; setPaused(false); });
+  span.addEventListener("change", () => { zoom = null; charts.forEach(forget); setPaused(false); });
   pause.addEventListener("click", () => setPaused(!paused));
   whole.addEventListener("click", unzoom);
   addEventListener("resize", all);
   document.addEventListener("visibilitychange", refresh);
   new MutationObserver(all).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   window.buscouplerMarks = marked;
+  window.buscouplerReach = reach;
   window.buscouplerCurves = () => charts.map((chart) => chart.data?.curves.map((curve) => [curve.name, curve.points.filter((point) => point !== null).length]));
   refresh();
 })();

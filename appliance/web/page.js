@@ -89,6 +89,7 @@ function show() {
   for (const name of ["reasons", "alarms", "roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
   fill("silent", Object.entries(status.silent));
   set(byId("more-rows"), status.more_rows ? `and ${status.more_rows} quiet links more: see status.json` : "");
+  for (const name of ["alarms", "silent", "drops"]) set(byId(`more-${name}`), status[`more_${name}`] ? `and ${status[`more_${name}`]} more: see status.json` : "");
   set(byId("more-values"), status.more_values ? `and ${status.more_values} more patterns of devices` : "");
   compare(status);
   window.buscouplerFrameMs = performance.now() - began;
@@ -107,8 +108,17 @@ function health(status) {
 }
 
 // ---- the events of the gateway
-let heard = 0;
-const source = new EventSource("events");
-source.onmessage = (message) => { heard = Date.now(); connection("idle", "live"); take(JSON.parse(message.data)); };
-source.onerror = () => connection("bad", "no connection: what is shown is old");
+const AGAIN_MS = 2000;
+let heard = 0, source = null;
+
+function listen() {
+  source = new EventSource("events");
+  source.onmessage = (message) => { heard = Date.now(); take(JSON.parse(message.data)); connection("idle", "live"); };
+  source.onerror = () => {
+    connection("bad", "no connection: what is shown is old");
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, AGAIN_MS);  // after an answer other than 200 browsers give up
+  };
+}
+
+listen();
 setInterval(() => { if (heard && Date.now() - heard > 5000) connection("bad", `old: ${age(Date.now() - heard)}`); }, 1000);

@@ -26,7 +26,13 @@ from topologies.picture.marks import Mark
 
 ROWS: Final = 100
 EVENTS: Final = 30
+DROPS: Final = 100
 NAMES: Final = 40  # silent gateways
+_DRAWN: Final = {
+    "boxes": ("gateway", "address"), "nodes": ("id", "name", "detail"),
+    "edges": ("id", "trunk", "standby", "durable"),
+}  # fmt: skip
+"""What a picture shows. Places follow from it."""
 _ALARMS: Final = {"raised": 0, "acknowledged": 1, "cleared": 2}
 Status = Mapping[str, Any]
 Marks = Mapping[str, Mapping[str, Any]]
@@ -66,6 +72,7 @@ def page_fields(status: Status) -> dict[str, Any]:
     places = {id(row): place for place, row in enumerate(rows)}
     shown.sort(key=lambda row: places[id(row)])
     shown = [{key: value for key, value in row.items() if key != "weight"} for row in shown]
+    drops, alarms = list(_drops(status)), list(_alarms(status))
     return {
         "time_ns": status["time_ns"], "started_ns": status["started_ns"],
         "zone_s": zone_s(status["time_ns"] / 1e9),
@@ -75,21 +82,28 @@ def page_fields(status: Status) -> dict[str, Any]:
         "plant": {key: status["plant"][key] for key in ("word", "line")} if "plant" in status else {},
         "drawn": drawn(status), "totals": _totals(status),
         "rows": shown, "more_rows": len(rows) - len(shown),
-        "drops": list(_drops(status)), "roles": list(_roles(status)),
-        "alarms": list(_alarms(status)),
+        "drops": sorted(drops, key=lambda row: row["filtered"])[:DROPS],
+        "more_drops": max(0, len(drops) - DROPS),
+        "roles": list(_roles(status)),
+        "alarms": alarms[:ROWS], "more_alarms": max(0, len(alarms) - ROWS),
         "services": [_service(service, crossing.get(service["part"], ())) for service in status["brokers"]],
         "taps": [_tap(tap) for tap in status["taps"]], "values": status["values"],
         "more_values": unlisted(status),
         "events": [_event(event) for event in reversed(status["events"][-EVENTS:])],
         "silent": dict(list(status["silent"].items())[:NAMES]),
-        "silent_count": len(status["silent"]),
+        "more_silent": max(0, len(status["silent"]) - NAMES),
     }  # fmt: skip
 
 
 def drawn(status: Status) -> str:
     """Return a text that differs when the picture does."""
     drawing = status.get("drawing")
-    return str(hash(tuple(edge["id"] for edge in drawing["edges"]))) if drawing else ""
+    if not drawing:
+        return ""
+    said = tuple(
+        tuple(one.get(word) for word in words) for key, words in _DRAWN.items() for one in drawing[key]
+    )
+    return str(hash(said))
 
 
 def _totals(status: Status) -> dict[str, str]:
@@ -163,7 +177,7 @@ def _roles(status: Status) -> Iterator[dict[str, Any]]:
 def _alarms(status: Status) -> Iterator[dict[str, Any]]:
     """Yield the alarms: those that are raised first."""
     rows = sorted(status.get("alarms", ()), key=lambda row: _ALARMS.get(row["stage"], len(_ALARMS)))
-    for row in rows[:ROWS]:
+    for row in rows:
         since_ms = max(0, status["time_ns"] - row["since_ns"]) // 1_000_000 if row["since_ns"] else None
         keys = ("alarm", "of", "stage", "severity", "text", "cause", "number", "by")
         yield {key: row[key] for key in keys} | {"since_ms": since_ms, "told": ", ".join(row["told"])}

@@ -26,6 +26,7 @@ from bridges.durable.work import Told
 from bus.hub import Hub, Pipe
 from bus.journal.ranges import RangeSet
 from bus.lateness import LATE_MS, passing_late
+from bus.ledger import Stats
 from bus.transports.stream import StreamPipe
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -86,7 +87,7 @@ class Connection:
         self._far: Hello | None = None
         self._arrived = list[Taken]()
         self._backlog_last = 0  # the last number of a backlog that came, and was not said to be taken
-        self._has_said_hello = self._is_plain = self._is_closed = False
+        self._has_said_hello = self._is_plain = self._was_plain = self._is_closed = False
 
     def begin(self) -> None:
         """Say hello, if we keep for somebody who may be there; else the peer is a plain one for now."""
@@ -119,6 +120,7 @@ class Connection:
         self._end_wait()
         if not (self._is_plain or self._is_closed):
             self._note_plain(True)
+            self._was_plain = True
             self._place.hub.attach(self._attached)
             self._place.hub.welcome(self._attached)
 
@@ -155,6 +157,11 @@ class Connection:
     def _origin(self) -> Pipe:
         return self._end or self._attached
 
+    @property
+    def ledger(self) -> Stats | None:
+        """The ledger of what `live` sends. None if the hub had the pipe, and so goes on to count for it."""
+        return None if self._was_plain else self._pipe.stats
+
     def say(self, messages: list[bytes]) -> None:
         """Send messages of the durable trunk."""
         self._pipe.say(from_payloads(messages))
@@ -163,7 +170,7 @@ class Connection:
         """Send messages that no journal has; return False if there is no room for them."""
         has_room = self._pipe.has_room(len(batch.data))
         if has_room:
-            self._pipe.send(batch)
+            (self._pipe.say if self._was_plain else self._pipe.send)(batch)
         return has_room
 
     @property
@@ -204,7 +211,7 @@ class Connection:
         hub.publish(batch, self._attached)
 
     def _fail(self, why: str) -> None:
-        cause = {"cause": f"{self._pipe.link}: {why}"}
+        cause = {"cause": f"{self._pipe.link}: {why}", "place": self._pipe.link}
         log.warning("%s: closed: %s", self._pipe.name, why, extra=cause)
         self._origin.stats.reject("malformed")
         self._pipe.close()

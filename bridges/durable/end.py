@@ -32,6 +32,10 @@ class Line(Protocol):
     def syncs(self) -> bool:
         """Whether the end acknowledges after its fdatasync."""
 
+    @property
+    def ledger(self) -> Stats | None:
+        """The ledger of what `live` sends; None if the hub's accounts follow it already."""
+
     def say(self, messages: list[bytes]) -> None:
         """Send messages of the durable trunk."""
 
@@ -42,8 +46,30 @@ class Line(Protocol):
         """Close: the same end has come by another connection."""
 
 
+class Handed:
+    """The messages handed to a pipe that no hub has: `own` counts what its ledger, `told`, says of them."""
+
+    def __init__(self, told: Stats, own: Stats) -> None:
+        self._told, self._own, self._known = told, own, told.copy()
+
+    def settle(self) -> None:
+        """Count what the pipe has sent, dropped and rejected since the last call."""
+        told, own = self._told, self._own
+        gain = told.since(self._known)
+        own.sent += gain.sent
+        own.queued -= gain.sent + sum(gain.dropped.values())
+        own.noise_bytes += gain.noise_bytes
+        for reason, count in gain.dropped.items():
+            own.drop(reason, count)
+        for reason, count in gain.rejected.items():
+            own.reject(reason, count)
+        self._known = told.copy()
+
+
 class End(Pipe):
     """One other end, at `gateway`. `stats` count up to the journal, `files` from there: sent is acknowledged.
+
+    Messages that no journal has are `sent` when the connection has sent them.
 
     `sender` is there once the journal is open, and `line` while the end is connected. `is_reading`: a part of
     its backlog is on the way from the disk. `is_plain`: the end is there, but acknowledges nothing, and hears
@@ -61,11 +87,19 @@ class End(Pipe):
         has_plain: Callable[[], bool] = bool,
     ) -> None:
         self.name, self.link, self.gateway = f"{link} for {gateway}", link, gateway
-        self.stats, self.files = Stats(), Stats()
+        self._counts, self.files = Stats(), Stats()
+        self._handed: Handed | None = None
         self.sender: Sender | None = None
         self.line: Line | None = None
         self.is_reading = self.is_plain = self.is_there = False
         self._sieve, self._offer, self._has_plain = sieve, offer, has_plain
+
+    @property
+    def stats(self) -> Stats:  # type: ignore[override]
+        """The ledger up to the journal, as it is now."""
+        if self._handed is not None:
+            self._handed.settle()
+        return self._counts
 
     @property
     def state(self) -> EndState:
@@ -85,44 +119,54 @@ class End(Pipe):
         if self.line is not None:
             self.line.replaced()
         self.line, self.is_there = line, True
+        self._handed = None if line.ledger is None else Handed(line.ledger, self._counts)
 
     def leave(self, line: Line) -> None:
         """Note that a connection has closed: what was not acknowledged goes out on the next one."""
         if self.line is line:
-            self.line, self.is_there = None, False
+            if self._handed is not None:
+                self._handed.settle()
+            self.line, self.is_there, self._handed = None, False, None
             if self.sender is not None:
                 self.sender.end()
 
     def send(self, batch: Batch) -> None:
         """Offer to the journal what is to be kept; send the rest to the end, if it is there."""
-        self.stats.offered += batch.count
+        self._counts.offered += batch.count
         if self.is_plain:
-            return self.stats.drop(PLAIN, batch.count)
+            return self._counts.drop(PLAIN, batch.count)
         kept, rest = self._sieve.divided(batch)
         if rest is not None:
             self._live(rest)
         if kept is not None:
-            self.stats.queued += kept.count
-            self.stats.queued_bytes += len(kept.data)
+            self._counts.queued += kept.count
+            self._counts.queued_bytes += len(kept.data)
             self._offer(self, kept)
         return None
 
     def _live(self, batch: Batch) -> None:
         if self.line is None:
-            self.stats.drop(NO_PEER, batch.count)
-        elif self.line.live(batch):
+            return self._counts.drop(NO_PEER, batch.count)
+        handed, self._counts.queued = self._handed, self._counts.queued + batch.count
+        if not self.line.live(batch):
+            self._counts.queued -= batch.count
+            self._counts.drop("queue full", batch.count)
+        elif handed is None:
+            self._counts.queued -= batch.count
             self._count(batch)
         else:
-            self.stats.drop("queue full", batch.count)
+            self._counts.sent_bytes += len(batch.data)
+            handed.settle()
+        return None
 
     def _count(self, batch: Batch) -> None:
-        self.stats.sent += batch.count
-        self.stats.sent_bytes += len(batch.data)
+        self._counts.sent += batch.count
+        self._counts.sent_bytes += len(batch.data)
 
     def settle(self, batch: Batch, is_kept: bool) -> None:
         """Note that the journal has messages, or that it could not take them: these are live only."""
-        self.stats.queued -= batch.count
-        self.stats.queued_bytes -= len(batch.data)
+        self._counts.queued -= batch.count
+        self._counts.queued_bytes -= len(batch.data)
         if not is_kept:
             return self._live(batch)
         self._count(batch)
@@ -132,10 +176,10 @@ class End(Pipe):
 
     def refuse(self, batch: Batch) -> None:
         """Note that the journal has no room for messages of this class: they are live only."""
-        self.stats.queued -= batch.count
-        self.stats.queued_bytes -= len(batch.data)
+        self._counts.queued -= batch.count
+        self._counts.queued_bytes -= len(batch.data)
         if self.line is None:
-            return self.stats.drop(FULL, batch.count)
+            return self._counts.drop(FULL, batch.count)
         return self._live(batch)
 
     def acknowledged(self, count: int) -> None:

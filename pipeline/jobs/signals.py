@@ -144,18 +144,21 @@ def _inside(options: argparse.Namespace, source: "Source", asked: "Wanted") -> "
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals.blocks import ends_with
+    from pipeline.signals.conditions import parse
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Long
 
     condition = _condition(options.where)
     rows = cached(done(source, asked._replace(ends=condition.names), Long()))
-    names = signals.names_of(rows)
+    names, texts = signals.names_of(rows), set[str]()
     for end in condition.names:
         fits = [name for name in names if ends_with(name, end)]
         if len(fits) != 1:
             what = f"may be {' or '.join(fits[:5])}" if fits else "is no signal of the capture"
             raise PipelineError(f"--where: {end} {what}")
-    held = signals.intervals(rows, condition)
+        if not names[fits[0]]:
+            texts.add(end)
+    held = signals.intervals(rows, parse(options.where, texts))
     spans = [(row.start_ns, row.end_ns) for row in held.limit(_SPANS_MOST + 1).collect()]
     if len(spans) > _SPANS_MOST:
         raise PipelineError(

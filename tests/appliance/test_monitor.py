@@ -90,6 +90,18 @@ def test_a_link_is_an_event_when_its_state_changes(parts: Parts, monitor: Monito
     assert monitor.events[-1].source == "gw/plant/can:can0"
 
 
+def test_error_counters_that_change_are_no_events(parts: Parts, monitor: Monitor) -> None:
+    """A wire that fails would fill the events with them, and its log."""
+    parts.link.state = "up"
+    for number in range(100):
+        parts.link.condition = f"error-passive: error counters {number} sending, 9 receiving"
+        monitor.scan(number)
+    parts.link.condition = "error-active"
+    monitor.scan(100)
+    first = "error-passive: error counters 0 sending, 9 receiving up"
+    assert causes(monitor) == [("link", first), ("link", "error-active up")]
+
+
 def test_a_link_logs_its_own_troubles_and_the_log_has_them_once(
     parts: Parts, monitor: Monitor, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -27,7 +27,7 @@ class CannelloniTranslator(Translator[bytes]):
         self.due_s = 0.0 if self._streams else inf
         self._buffer = b""
         self._sequence = 0
-        self._awaited = -1
+        self._awaited = self._anew = -1  # the next number, and the one behind a late one
 
     def turn(self, now_s: float) -> Turn[bytes]:
         self.due_s = inf
@@ -111,12 +111,17 @@ class CannelloniTranslator(Translator[bytes]):
         return self._fit(frames)
 
     def _follow(self, sequence: int) -> None:
+        """Count what is missing before a number. One that is late changes nothing, as the others are not
+        missing; if the next one follows it, the peer began anew."""
         missing = 0 if self._awaited < 0 else (sequence - self._awaited) & 0xFF
-        self._awaited = (sequence + 1) & 0xFF
-        if missing >= _HALF:
+        is_late = missing >= _HALF
+        if is_late:
             self.reject("order")
         elif missing:
             self.wire.stats.reject("gap", missing)
+        if not is_late or sequence == self._anew:
+            self._awaited = (sequence + 1) & 0xFF
+        self._anew = (sequence + 1) & 0xFF if is_late else -1
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
         sent = self._raw.send(message, now_s)

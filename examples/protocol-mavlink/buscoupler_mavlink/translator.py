@@ -30,7 +30,7 @@ class MavlinkTranslator(Translator[bytes]):
         self._kinds = {token(name): _BY_NAME[name] for name in record.send if name in _BY_NAME}
         self._parser = common.MAVLink(None, record.system, record.component)
         self._parser.robust_parsing = True  # bytes that are no message are told, not raised
-        self._last: dict[tuple[int, int], int] = {}
+        self._awaited: dict[tuple[int, int], tuple[int, int]] = {}  # and the one behind a late one
 
     def receive(self, items: Sequence[bytes], now_s: float) -> list[bytes]:
         found = [one for item in items for one in self._parser.parse_buffer(item) or ()]
@@ -49,14 +49,17 @@ class MavlinkTranslator(Translator[bytes]):
         return frame((*self._root, message.get_srcSystem(), token(message.get_type())), data)
 
     def _note_gap(self, message: Any) -> None:
+        """Count what is missing before a number. One that is late changes nothing, as the others are not
+        missing; if the next one follows it, the sender began anew."""
         sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
-        last = self._last.get(sender)
-        self._last[sender] = number
-        missing = 0 if last is None else (number - last - 1) & 0xFF
+        awaited, anew = self._awaited.get(sender, (number, -1))
+        missing, following = (number - awaited) & 0xFF, (number + 1) & 0xFF
         if missing < _HALF:
             self.wire.stats.reject("gap", missing)
+            self._awaited[sender] = following, -1
         else:
-            self.wire.stats.reject("order")
+            self.reject("order")
+            self._awaited[sender] = following if number == anew else awaited, following
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
         told = unpack(message)

@@ -57,7 +57,11 @@ def test_a_gap_in_the_sequence_is_counted() -> None:
     made.receive([heartbeat(sender)], 0.0)
     assert made.wire.stats.rejected == {"gap": 3}
     assert made.receive([lost[2]], 0.0)
+    assert made.receive([heartbeat(sender)], 0.0)
     assert made.wire.stats.rejected == {"gap": 3, "order": 1}
+    sender.seq = 250  # it began anew
+    assert len(made.receive([heartbeat(sender) for _ in range(3)], 0.0)) == 3
+    assert made.wire.stats.rejected == {"gap": 3, "order": 3}
 
 
 def test_what_is_no_number_is_null_in_arrays_too() -> None:

@@ -51,6 +51,14 @@ LOSE_THE_NEXT_ANSWER = """(() => {
   document.querySelector("#picture").replaceChildren();
   drawn = null;
 })()"""
+LATER = """(() => {
+  const asked = fetch;
+  window.fetch = async (...words) => {
+    const data = await (await asked(...words)).json();
+    return { ok: true, json: async () => ({ ...data, end_ns: data.end_ns + 6e11 }) };
+  };
+})()"""
+"""Curves come as if they were asked for ten minutes later."""
 HOSTILE = "<img src=x onerror=alert(1)>"
 STATE = "document.querySelector('[data-id=\"{}\"]')?.classList.contains('{}')"
 
@@ -157,7 +165,22 @@ def look(url: str) -> None:
         assert page.run("document.activeElement.className") == "skip"
         page.run("document.querySelector('#theme').click()")
         assert page.run("document.documentElement.dataset.theme") == "light"
+        another_kind_is_never_shown_as_the_one_before(page)
+        page.run("source.close(); source.onerror()")  # as after an answer of 503: the browser gives up
+        page.until("document.querySelector('#connection-text').textContent === 'live'")
         assert page.said == []
+
+
+def another_kind_is_never_shown_as_the_one_before(page: Page) -> None:
+    """Check that a chart forgets its curves with their kind, and that a paused axis of time stays."""
+    page.until("window.buscouplerCurves().every(Boolean)")
+    page.run("document.querySelector('#pause').click(); window.before = String(window.buscouplerReach())")
+    page.run(LATER)
+    kind = "document.querySelector('#kind-2')"
+    page.run(f"{kind}.value = 'out'; {kind}.dispatchEvent(new Event('change'))")
+    assert page.run("!window.buscouplerCurves()[1]")
+    page.until("window.buscouplerCurves().every(Boolean)")
+    assert page.run("String(window.buscouplerReach()) === window.before")
 
 
 def fits_the_phone(page: Page) -> None:

@@ -9,7 +9,7 @@ from xml.dom.minidom import parseString
 import pytest
 
 from appliance.status.terminal import links
-from appliance.web.page_model import PageModel, page_fields
+from appliance.web.page_model import DROPS, ROWS, PageModel, page_fields
 from appliance.web.stream import event
 from bus.reasons import DROPPED, REJECTED, Reason, kind_of
 from bus.vacancy import NO_PEER
@@ -248,16 +248,31 @@ def test_the_last_thirty_events_come_latest_first_with_what_they_counted() -> No
 
 def test_forty_silent_gateways_are_named_and_all_are_counted() -> None:
     made = page_fields(status(silent={f"g{number}": "c" for number in range(42)}))
-    assert (list(made["silent"]), made["silent_count"]) == ([f"g{number}" for number in range(40)], 42)
+    assert (list(made["silent"]), made["more_silent"]) == ([f"g{number}" for number in range(40)], 2)
 
 
-def drawing(*edges: str) -> dict[str, Any]:
-    return {"nodes": [], "edges": [{"id": edge, "other": "w"} for edge in edges]}
+def test_lists_that_are_cut_say_how_many_more_there_are_and_faults_come_before_filtering() -> None:
+    rows = [row(f"r{number}", rejected={"echo": 1}) for number in range(DROPS)]
+    alarm = dict.fromkeys(("alarm", "of", "severity", "text", "cause", "number", "by"), "")
+    one = alarm | {"stage": "raised", "since_ns": 0, "told": []}
+    made = page_fields(status(*rows, row("bad", dropped={"queue full": 3}), alarms=[one] * (ROWS + 5)))
+    assert (len(made["drops"]), made["more_drops"], made["drops"][0]["link"]) == (DROPS, 1, "p | bad")
+    assert (len(made["alarms"]), made["more_alarms"]) == (ROWS, 5)
+
+
+def drawing(*edges: str, **more: Any) -> dict[str, Any]:
+    return {"boxes": [], "nodes": [], "edges": [{"id": edge, "other": "w"} for edge in edges]} | more
 
 
 def test_the_picture_has_a_text_that_differs_when_it_does() -> None:
     one, same, other = (page_fields(status(drawing=drawing(*edges)))["drawn"] for edges in ("ab", "ab", "ac"))
     assert one == same != other
+    for more in (
+        {"boxes": [{"gateway": "gw", "address": "10.0.0.2"}]},
+        {"nodes": [{"id": "bus p", "name": "p", "detail": ""}]},
+        {"edges": [{"id": "a", "durable": True}, {"id": "b"}]},
+    ):
+        assert page_fields(status(drawing=drawing("a", "b", **more)))["drawn"] != one
     assert page_fields(status())["drawn"] == page_fields(status(drawing=None))["drawn"] == ""
 
 
