@@ -19,7 +19,11 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """The other end does not take what it was given, and would not later."""
+    """The other end does not take what it was given, and would not later; `count` of it, None for all."""
+
+    def __init__(self, why: str, count: int | None = None) -> None:
+        super().__init__(why)
+        self.count = count
 
 
 class Outbox(Generic[T]):
@@ -85,10 +89,10 @@ class Outbox(Generic[T]):
         pause_s = self._pause_s
         while taken := self._next():
             part, since_s = taken
-            fault, final = self._try(part)
-            if not fault or final or time.monotonic() - since_s >= self._tried_s:
+            fault, refused = self._try(part)
+            if not fault or refused or time.monotonic() - since_s >= self._tried_s:
                 pause_s = self._pause_s
-                self._settle(part, fault)
+                self._settle(part, fault, refused or len(part))
                 continue
             self._suspend(fault, pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
@@ -101,18 +105,18 @@ class Outbox(Generic[T]):
                 return None
             return [self._queue[at] for at in range(self._together(self._queue))], self._since_s[0]
 
-    def _try(self, part: list[T]) -> tuple[str, bool]:
-        """Give a part. Return the fault, "" for none, and whether it is final."""
+    def _try(self, part: list[T]) -> tuple[str, int]:
+        """Give a part. Return the fault, "" for none, and how many are refused for ever."""
         try:
             self._give(part)
         except Refused as error:
-            return plain(str(error)) or "refused", True
+            return plain(str(error)) or "refused", min(error.count or len(part), len(part))
         except Exception as error:  # of libraries and of the other end: none may end the thread
             words = words_of(error) if isinstance(error, OSError) else str(error)
-            return f"{type(error).__name__}: {plain(words)}", False
-        return "", False
+            return f"{type(error).__name__}: {plain(words)}", 0
+        return "", 0
 
-    def _settle(self, part: list[T], fault: str) -> None:
+    def _settle(self, part: list[T], fault: str, lost: int) -> None:
         with self._changed:
             if self._ending:
                 return
@@ -120,10 +124,10 @@ class Outbox(Generic[T]):
                 self._queue.popleft()
                 self._since_s.popleft()
             self.stats.queued -= len(part)
-            if fault:
-                self.stats.drop("refused", len(part))
-            else:
-                self.stats.sent += len(part)
+            lost = lost if fault else 0
+            if lost:
+                self.stats.drop("refused", lost)
+            self.stats.sent += len(part) - lost
             self.state, self.fault = "up", fault
         for one in part:
             self._done(one)

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLContext
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from appliance.until import Until
@@ -14,6 +14,13 @@ LATER: Final = (408, 429, 502, 503, 504)
 _ANSWER_BYTES_MAX: Final = 1 << 16
 
 
+class Answer(NamedTuple):
+    """The answer to a request: its status, and as much of its body as is read."""
+
+    status: int
+    body: bytes
+
+
 def post(
     url: str,
     body: bytes,
@@ -21,9 +28,9 @@ def post(
     timeout_s: float,
     trust: SSLContext | None = None,
     port: int | None = None,
-) -> int:
-    """Post JSON to `url`, for at most `timeout_s` once connected. Return the status of the answer;
-    redirections are not followed.
+) -> Answer:
+    """Post JSON to `url`, for at most `timeout_s` once connected. Return the answer; redirections are not
+    followed.
 
     `trust` is for https, which needs it, and `port` is the one for a URL without. Raises OSError and
     HTTPException.
@@ -40,8 +47,7 @@ def post(
             connection.sock = sock if trust is None else trust.wrap_socket(sock, server_hostname=host)
             connection.request("POST", target, body, {"Content-Type": "application/json", **headers})
             answer = connection.getresponse()
-            answer.read(_ANSWER_BYTES_MAX)
-            return answer.status
+            return Answer(answer.status, answer.read(_ANSWER_BYTES_MAX))
         except (HTTPException, OSError) as error:
             if until.over or isinstance(error, TimeoutError):  # the socket has the same limit, for each step
                 raise TimeoutError(f"no whole answer within {timeout_s:g} s") from error

@@ -19,7 +19,8 @@ class Recording:
 
     def __init__(self) -> None:
         self.rings = Rings(KINDS)
-        self._sampler, self._due_s = Sampler(), float("-inf")
+        self._sampler = Sampler()
+        self._at_s = self._due_s = float("-inf")
 
     def look(
         self,
@@ -33,8 +34,9 @@ class Recording:
     ) -> None:
         """Once a second, take a sample. `now_s` is monotonic; the functions are asked for a sample only."""
         if now_s >= self._due_s:
-            self._due_s = now_s + _LOOK_S
-            self.rings.sample(time_ns(), self._sampler.samples(rates, accounts, transit(), values(), labels))
+            span_s, self._at_s, self._due_s = now_s - self._at_s, now_s, now_s + _LOOK_S
+            made = self._sampler.samples(rates, accounts, transit(), values(), labels, span_s)
+            self.rings.sample(time_ns(), made)
 
     def picked(self, kind: str, span: str) -> Callable[[], dict[str, Any]]:
         """Return a function that makes the document of the curves of now. Any thread may call that.

@@ -40,9 +40,11 @@ class Sampler:
         transit: Iterable[Mapping[str, Any]],
         values: Iterable[Mapping[str, Any]],
         labels: Callable[[], Labels] = lambda: Labels(()),
+        span_s: float = 1.0,
     ) -> dict[Key, float]:
         """Return the samples of now. `transit` and `values` are rows as of a status.
 
+        The sample before was taken `span_s` ago.
         `labels` is asked for the names of links that are new.
         """
         found, totals = dict[Key, float](), dict[Key, float]()
@@ -58,7 +60,7 @@ class Sampler:
             one, other = (self._labels.of(row["hub"], row[end]) for end in ("one", "other"))
             name = f"{row['hub']}: {one} to {other}"
             totals[Key("transit", name)], totals[Key("count", name)] = row["sum_s"], sum(row["counts"])
-        found |= self._grown(totals)
+        found |= self._grown(totals, span_s)
         numbers = [row for row in values if "number" in row][:VALUES]
         return found | {Key("value", _called(row)): row["number"] for row in numbers}
 
@@ -74,11 +76,11 @@ class Sampler:
         self.left_out = len(rates) - len(self._keys)
         return list(self._keys.items())
 
-    def _grown(self, totals: Mapping[Key, float]) -> dict[Key, float]:
-        """Return the drops since the last sample, and the mean transit time of the batches since then."""
+    def _grown(self, totals: Mapping[Key, float], span_s: float) -> dict[Key, float]:
+        """Return the drops a second, and the mean transit time of the batches, since the last sample."""
         before, self._before = self._before, totals
         gains = {key: total - before[key] for key, total in totals.items() if key in before}
-        found = {key: max(0.0, gain) for key, gain in gains.items() if key.kind == "dropped"}
+        found = {key: max(0.0, gain / span_s) for key, gain in gains.items() if key.kind == "dropped"}
         for key, gain_s in gains.items():
             if key.kind == "transit" and (count := gains.get(Key("count", key.name), 0)) > 0:
                 found[key] = 1000 * gain_s / count

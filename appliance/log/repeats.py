@@ -1,10 +1,16 @@
-"""Rate limit of log lines with one cause: the first goes out at once, the others are counted."""
+"""Rate limit of log lines with one cause: the first goes out at once, the others are counted.
+
+A fault can quote what a peer said, and so be another one each time. Therefore causes are bounded too: of one
+place, such as a link, and in all.
+"""
 
 import logging
+from collections import Counter
 from typing import Final, NamedTuple
 
 REPEAT_S: Final = 10.0
 _CAUSES: Final = 1024
+_OF_PLACE: Final = 16
 
 
 def message_of(record: logging.LogRecord) -> str:
@@ -15,28 +21,45 @@ def message_of(record: logging.LogRecord) -> str:
         return f"{record.msg} {record.args} ({error})"
 
 
-def cause_of(record: logging.LogRecord) -> tuple[str, int, str]:
+Cause = tuple[str, int, str]
+
+
+def cause_of(record: logging.LogRecord) -> Cause:
     """Return the key of equal lines: the `cause` that the caller gave, else the whole message."""
     cause = record.__dict__.get("cause")
     return record.name, record.levelno, record.getMessage() if cause is None else str(cause)
 
 
+def place_of(record: logging.LogRecord) -> str:
+    """Return the `place` that the caller gave, whose peers may make many causes; "" for none."""
+    return str(record.__dict__.get("place", ""))
+
+
 class Repeats:
-    """The lines of the last `REPEAT_S` seconds, by at most 1024 causes. `now` is in seconds, monotonic."""
+    """The lines of the last `REPEAT_S` seconds, by at most 1024 causes. `now` is in seconds, monotonic.
+
+    Causes beyond these, or beyond the 16 of one place, are one for each logger and level.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, int, str], _Window] = {}
+        self._open: dict[Cause, _Window] = {}
+        self._places = Counter[str]()
 
     def passes(self, record: logging.LogRecord, now: float) -> bool:
         """Return whether the record goes out now: the first of its cause does, the others are counted."""
-        cause = cause_of(record)
+        cause, place = cause_of(record), place_of(record)
+        if cause not in self._open and self._is_crowded(place):
+            cause = record.name, record.levelno, f"{place}: others"
         window = self._open.get(cause)
         if window is not None:
             window.last, window.more = record, window.more + 1
             return False
-        if len(self._open) < _CAUSES:  # with so many causes, no line is like another
-            self._open[cause] = _Window(now, record)
+        self._open[cause] = _Window(now, record, place)
+        self._places[place] += 1
         return True
+
+    def _is_crowded(self, place: str) -> bool:
+        return len(self._open) >= _CAUSES or bool(place and self._places[place] >= _OF_PLACE)
 
     def due(self, now: float) -> list["Held"]:
         """Return the held lines of each cause whose time is over.
@@ -50,7 +73,9 @@ class Repeats:
             del self._open[cause]
             if window.more:
                 found.append(Held(window.last, window.more, now - window.since_s))
-                self._open[cause] = _Window(now, window.last)
+                self._open[cause] = _Window(now, window.last, window.place)
+            else:
+                self._forget(window.place)
         return found
 
     def rest(self, now: float) -> list["Held"]:
@@ -58,7 +83,13 @@ class Repeats:
         open_ = self._open.values()
         found = [Held(one.last, one.more, now - one.since_s) for one in open_ if one.more]
         self._open.clear()
+        self._places.clear()
         return found
+
+    def _forget(self, place: str) -> None:
+        self._places[place] -= 1
+        if not self._places[place]:
+            del self._places[place]
 
     def next_s(self, now: float) -> float | None:
         """Return the seconds until something can be due; None if nothing waits."""
@@ -75,7 +106,7 @@ class Held(NamedTuple):
 
 
 class _Window:
-    __slots__ = ("last", "more", "since_s")
+    __slots__ = ("last", "more", "place", "since_s")
 
-    def __init__(self, since_s: float, last: logging.LogRecord) -> None:
-        self.since_s, self.last, self.more = since_s, last, 0
+    def __init__(self, since_s: float, last: logging.LogRecord, place: str) -> None:
+        self.since_s, self.last, self.place, self.more = since_s, last, place, 0

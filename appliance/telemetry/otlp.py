@@ -88,3 +88,16 @@ def request(path: str, records: Iterable[Mapping[str, Any]], resource: Mapping[s
     scope = {"name": "buscoupler", "version": version()}
     body = {"resource": {"attributes": attributes(resource)}, scoped: [{"scope": scope, inner: [*records]}]}
     return json.dumps({outer: [body]}, separators=(",", ":")).encode()
+
+
+def rejected(answer: bytes) -> tuple[int, str]:
+    """Return how many records of a request a collector that answered 200 has not taken, and why.
+
+    It says so in `partialSuccess` (OTLP/HTTP, "Partial Success"). Anything else in the body is passed over.
+    """
+    try:
+        found = json.loads(answer)["partialSuccess"]
+        count = found.get("rejectedSpans") or found.get("rejectedLogRecords") or 0
+        return max(0, int(count)), str(found.get("errorMessage", ""))[:TEXT_MAX]
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError, OverflowError):
+        return 0, ""

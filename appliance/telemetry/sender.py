@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from appliance.outbox import PAUSE_S, Outbox, Refused
 from appliance.posting import LATER, post
-from appliance.telemetry.otlp import Value, request
+from appliance.telemetry.otlp import Value, rejected, request
 from bus.transports.secure import trusting
 from devices.telemetry.device import PORT
 
@@ -55,13 +55,16 @@ class Sender(Outbox[Entry]):
         trust, self._trust = self._trust, None
         if trust is None and urlsplit(self.url).scheme == "https":
             trust = trusting(self._ca_file)
-        status = post(f"{self.url.rstrip('/')}{path}", body, {}, _TIMEOUT_S, trust, PORT)
+        status, answer = post(f"{self.url.rstrip('/')}{path}", body, {}, _TIMEOUT_S, trust, PORT)
         self._trust = trust
         said = f"the collector answered {status}"
         if status in LATER:
             raise ConnectionError(said)
         if status // 100 != 2:
             raise Refused(said)
+        count, why = rejected(answer)
+        if count:
+            raise Refused(f"the collector rejected {count}: {why or 'it does not say why'}", count)
 
 
 def _of_one_path(waiting: Sequence[Entry]) -> int:

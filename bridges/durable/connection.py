@@ -211,7 +211,7 @@ class Connection:
         hub.publish(batch, self._attached)
 
     def _fail(self, why: str) -> None:
-        cause = {"cause": f"{self._pipe.link}: {why}"}
+        cause = {"cause": f"{self._pipe.link}: {why}", "place": self._pipe.link}
         log.warning("%s: closed: %s", self._pipe.name, why, extra=cause)
         self._origin.stats.reject("malformed")
         self._pipe.close()

@@ -197,7 +197,7 @@ class _StreamLink:
                 self.fault = f"{pipe.name}: {pipe.fault}"
             level, cause = logging.INFO if expected else logging.WARNING, f"{self.name}: {pipe.fault}"
             words = pipe.fault if pipe.fault.startswith("closed") else f"closed: {pipe.fault}"
-            log.log(level, "%s: %s", pipe.name, words, extra={"cause": cause})
+            log.log(level, "%s: %s", pipe.name, words, extra={"cause": cause, "place": self.name})
 
     def _woke(self, slept_s: float) -> None:
         """Close the peers: input that came from them and was not read may be too old."""

@@ -142,10 +142,10 @@ def busiest(windows: "DataFrame", count: int) -> "DataFrame":
     return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
 
 
-def names_of(rows: "DataFrame") -> "list[str]":
-    """Return the names of the signals in long rows, in order."""
-    found = rows.select(_name().alias("name")).distinct().orderBy("name")
-    return [row.name for row in found.limit(NAMES_MOST).collect()]
+def names_of(rows: "DataFrame") -> "dict[str, bool]":
+    """Return the names of the signals in long rows, in order, and whether they have numbers."""
+    found = rows.groupBy(_name().alias("name")).agg(F.count("value").alias("numbers")).orderBy("name")
+    return {row.name: row.numbers > 0 for row in found.limit(NAMES_MOST).collect()}
 
 
 def _name() -> "Column":

@@ -43,6 +43,8 @@ _ALERTS_S: Final = 1.0  # from batch to batch; a longer batch is followed by the
 _PARTITIONS: Final = "2"  # fixed by the first checkpoint
 _KEEP: Final = 2  # earlier states of the last values
 _TEXT_MOST: Final = 200  # letters of a text that is cut; JSON writes some of them in six bytes
+NUMBER: Final = "[-+]?([0-9]+([.][0-9]+)?|(?<![A-Za-z0-9_])[.][0-9]+)([eE][-+]?[0-9]+(?![A-Za-z0-9_]))?"
+"""A number in a text, for Java and for Python. The digits of words such as `3e8a` have no exponent."""
 CUT: Final = "cut"
 _PLAN: Final = "=== Streaming Query ==="
 _CLASS: Final = re.compile(r"^(bus|capture|pipeline)(\.\w+)+: ")  # of an error of ours
@@ -140,7 +142,7 @@ def alerts(rows: "DataFrame", rule: str, late_s: float, own: Pattern) -> "DataFr
     for a rule that is no SQL condition.
     """
     text = F.col("payload").cast("string")
-    number = F.expr(r"try_cast(regexp_extract(text, '[-+]?[0-9]+([.][0-9]+)?', 0) as double)")
+    number = F.expr(f"try_cast(regexp_extract(text, '{NUMBER}', 0) as double)")
     came = frames(rows).where(received() & F.col("tokens").isNotNull() & ~is_told())
     foreign = came.where(~begins(own)) if own else came
     valued = foreign.withColumn("text", text).withColumn("value", number)

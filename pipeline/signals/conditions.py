@@ -5,16 +5,42 @@ signal whose name has other characters stands in backticks.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 _WORD: Final = re.compile(
     r"(?P<text>'(?:[^']|'')*')|(?P<number>\d[\w.]*)|`(?P<quoted>[^`]+)`|(?P<word>[A-Za-z_][\w.]*(?:/[\w.]+)*)(?P<call>\s*\()?"
 )
-_AS_TEXT: Final = re.compile(r"\s*(?:=|==|<=>|<>|!=|(?:not\s+)?(?:in|like|rlike)\b)\s*\(?\s*'", re.IGNORECASE)
+_SAME: Final = r"=|==|<=>|<>|!=|<=|>=|<|>"
+_BEFORE_TEXT: Final = re.compile(
+    rf"\s*(?:{_SAME}|(?:not\s+)?(?:in|like|ilike|rlike|regexp|between)\b)\s*\(?\s*'", re.IGNORECASE
+)
+_BEHIND_TEXT: Final = re.compile(rf"'\s*(?:{_SAME})\s*$")
+_IN_CALL: Final = re.compile(
+    r"\b(?:lower|upper|lcase|ucase|initcap|trim|ltrim|rtrim|length|left|right|substr|substring|startswith"
+    r"|endswith|contains|instr|replace|concat)\s*\(\s*$",
+    re.IGNORECASE,
+)
 _SQL: Final = frozenset(
-    {*("and", "or", "not", "between", "is", "null", "in", "like", "rlike", "true", "false", "case", "when")}
-    | {*("then", "else", "end", "div", "distinct", "from", "escape", "as", "interval", "nan")}
+    {
+        *(
+            "and",
+            "or",
+            "not",
+            "between",
+            "is",
+            "null",
+            "in",
+            "like",
+            "ilike",
+            "rlike",
+            "true",
+            "false",
+            "case",
+            "when",
+        )
+    }
+    | {*("then", "else", "end", "div", "distinct", "from", "escape", "as", "interval", "nan", "regexp")}
 )
 
 
@@ -33,8 +59,12 @@ class Condition(NamedTuple):
             yield f"t{place}", name
 
 
-def parse(text: str) -> Condition:
-    """Read a condition. Raises ValueError if no signal is in it."""
+def parse(text: str, texts: Container[str] = ()) -> Condition:
+    """Read a condition. Raises ValueError if no signal is in it.
+
+    A signal stands for its text where it is compared with one, or in a function of texts, and of those of
+    `texts` everywhere; else for its number.
+    """
     names = dict[str, int]()
 
     def replaced(found: re.Match[str]) -> str:
@@ -42,9 +72,17 @@ def parse(text: str) -> Condition:
         if name is None or found["call"] or name.lower() in _SQL:
             return found[0]
         place = names.setdefault(name, len(names))
-        return f"{'t' if _AS_TEXT.match(text, found.end()) else 's'}{place}"
+        return f"{'t' if name in texts or _is_text(text, found) else 's'}{place}"
 
     sql = _WORD.sub(replaced, text)
     if not names:
         raise ValueError(f"{text}: no signal is in it; give a condition such as engine/rpm > 3000")
     return Condition(tuple(names), sql)
+
+
+def _is_text(text: str, found: re.Match[str]) -> bool:
+    """Return whether a name in a condition stands for a text, by what is beside it."""
+    before = text[: found.start()]
+    return bool(
+        _BEFORE_TEXT.match(text, found.end()) or _BEHIND_TEXT.search(before) or _IN_CALL.search(before)
+    )

@@ -22,7 +22,7 @@ def delivery(spec: WebhookSpec) -> Deliver:
             headers["Authorization"] = f"Bearer {read_text(spec.token_file, _TOKEN_BYTES_MAX).strip()}"
         trust = trusting(spec.ca_file) if spec.webhook.startswith("https:") else None
         body = json.dumps(notice.record()).encode()
-        status = post(spec.webhook, body, headers, spec.timeout_s, trust)
+        status = post(spec.webhook, body, headers, spec.timeout_s, trust).status
         if status in LATER:
             raise ConnectionError(f"the webhook answered {status}")
         if status // 100 != 2:

@@ -1,18 +1,20 @@
 """A client of DBP: it asks a catalog for the addresses of services, and then talks to these directly."""
 
 import asyncio
+import random
 import time
-from asyncio import Lock
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from typing import Final, NamedTuple, Self
 
+from bus.backoff import Backoff
 from bus.wire.batch import check_bytes
 from devices.dbp.beacon.finding import WITHIN_S, find_catalog
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.wire import Command, Received
 from devices.dbp.nodes import requests
+from devices.dbp.nodes.asking import Asker, Ended
 from devices.dbp.nodes.line import check_catalog
 from devices.dbp.nodes.listing import Address, Listed, read_listing
 from devices.dbp.nodes.presence import NodeError
@@ -36,57 +38,6 @@ class Publication(NamedTuple):
     data: bytes
 
 
-class _Asker:
-    """A DEALER that sends one request at a time. A request without a reply ends its connection.
-
-    `users` is the number of requests without a reply.
-    """
-
-    def __init__(self, address: Address, limits: Limits) -> None:
-        self.address, self._limits = address, limits
-        self.users = 0
-        self._lock = Lock()
-        self._socket: Socket | None = None
-        self._answer: asyncio.Future[list[bytes]] | None = None
-
-    async def ask(self, frames: Sequence[bytes], timeout_s: float) -> list[bytes]:
-        """Send a request, and return the frames of its reply. Raises `TimeoutError` after `timeout_s`."""
-        self.users += 1
-        try:
-            async with asyncio.timeout(timeout_s), self._lock:
-                return await self._ask(frames)
-        finally:
-            self.users -= 1
-
-    async def _ask(self, frames: Sequence[bytes]) -> list[bytes]:
-        self._answer = asyncio.get_running_loop().create_future()
-        try:
-            self._connected().send(frames)
-            return await self._answer
-        except asyncio.CancelledError:
-            self.close()  # its late reply must not answer the next question
-            raise
-        finally:
-            self._answer = None
-
-    def _connected(self) -> Socket:
-        if self._socket is None:
-            self._socket = Socket("dealer", self._on_messages, self._limits)
-            self._socket.open(asyncio.get_running_loop())
-            self._socket.connect(*self.address)
-        return self._socket
-
-    def _on_messages(self, messages: list[Message]) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(messages[0].frames)
-
-    def close(self) -> None:
-        """Close the connection. Idempotent."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-
 class Client:
     """A client of a catalog and its services. Use it with `async with`.
 
@@ -101,14 +52,14 @@ class Client:
     ) -> None:
         self.dropped = 0
         self._url, self._timeout_s, self._limits = catalog, timeout_s, limits or Limits()
-        self._catalog: _Asker | None = None
-        self._askers: dict[str, _Asker] = {}
+        self._catalog: Asker | None = None
+        self._askers: dict[str, Asker] = {}
         if catalog is not None:
             check_catalog(catalog)
 
     async def __aenter__(self) -> Self:
         url = self._url or await find_catalog(max(WITHIN_S, self._timeout_s))
-        self._catalog = _Asker(check_catalog(url), _LISTING_LIMITS)
+        self._catalog = Asker(check_catalog(url), _LISTING_LIMITS)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -139,7 +90,10 @@ class Client:
         try:
             received = wire.parse(await self._catalog.ask(frames, self._timeout_s), LISTING)
         except TimeoutError:
-            raise NodeError(f"the catalog gave no answer within {self._timeout_s:g} s") from None
+            why = self._catalog.fault and f": {self._catalog.fault}"
+            raise NodeError(f"the catalog gave no answer within {self._timeout_s:g} s{why}") from None
+        except Ended:
+            raise NodeError(f"the catalog at {self.host} ended the connection before it answered") from None
         if not isinstance(received, Received):
             raise NodeError(f"the catalog at {self.host} gave a malformed answer: {received.reason}")
         return received
@@ -175,7 +129,13 @@ class Client:
             frames = await asker.ask(frames, self._timeout_s)
         except TimeoutError:
             self._forget(name, asker)  # the service may be elsewhere by now
-            raise NodeError(f"{name} gave no answer within {self._timeout_s:g} s") from None
+            why = asker.fault and f": {asker.fault}"
+            raise NodeError(f"{name} gave no answer within {self._timeout_s:g} s{why}") from None
+        except Ended as end:
+            self._forget(name, asker)
+            if not end.was_sent:
+                return await self._reply(name, frames)
+            raise NodeError(f"{name} ended the connection before it answered") from None
         finally:
             if self._askers.get(name) is not asker and not asker.users:
                 asker.close()
@@ -184,21 +144,24 @@ class Client:
             raise NodeError(f"{name} gave a malformed answer: {reply}")
         return reply
 
-    def _forget(self, name: str, asker: _Asker) -> None:
+    def _forget(self, name: str, asker: Asker) -> None:
         if self._askers.get(name) is asker:
             del self._askers[name]
 
-    async def _asker(self, name: str) -> _Asker:
+    async def _asker(self, name: str) -> Asker:
         """Return the one connection to a service, which is then the one used last."""
-        address = None if name in self._askers else (await self.find(name)).router
-        asker = self._askers.pop(name, None)  # another task may have made it meanwhile
+        address = None if self._is_known(name) else (await self.find(name)).router
+        asker = self._askers.pop(name) if self._is_known(name) else None  # another task may have made it
         if asker is None:
             if address is None:
                 raise NodeError(f"{name} has no interface router")
             self._make_room()
-            asker = _Asker(address, self._limits)
+            asker = Asker(address, self._limits, once=True)
         self._askers[name] = asker
         return asker
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._askers and not self._askers[name].is_over
 
     def _make_room(self) -> None:
         """Close the connection used longest ago; one in use is closed once it is not."""
@@ -214,21 +177,43 @@ class Client:
     ) -> AsyncGenerator[Publication, None]:
         """Yield publications of the service `name` whose topic begins with `topic`.
 
-        `interface` is the name of its PUB socket. The connection is kept up until the iteration ends. Raises
-        `NodeError` if the service is not listed or has no such interface.
+        `interface` is the name of its PUB socket. When the connection ends, the service is looked up again,
+        for ever: it may be elsewhere, and another one in its place. Raises `NodeError` if it is not listed or
+        has no such interface at first.
         """
+        address, pauses = await self._publisher(name, interface), self._pauses()
+        while True:
+            async with aclosing(self.hear(address, topic.encode(), once=True)) as received:
+                async for first, *rest in received:
+                    pauses.reset()
+                    yield Publication(first.decode(errors="replace"), b"".join(rest))
+            address = await self._found_again(name, interface, pauses)
+
+    async def _found_again(self, name: str, interface: str, pauses: Backoff) -> Address:
+        while True:
+            await asyncio.sleep(pauses.next_s())
+            with suppress(NodeError):
+                return await self._publisher(name, interface)
+
+    def _pauses(self) -> Backoff:
+        limits = self._limits
+        return Backoff(limits.retry_min_s, limits.retry_max_s, random.uniform)
+
+    async def _publisher(self, name: str, interface: str) -> Address:
         address = (await self.find(name)).interfaces.get(interface)
         if address is None:
             raise NodeError(f"{name} has no interface {interface}")
-        async with aclosing(self.hear(address, topic.encode())) as received:
-            async for first, *rest in received:
-                yield Publication(first.decode(errors="replace"), b"".join(rest))
+        return address
 
     async def hear(
-        self, address: Address, topic: bytes, limits: Limits | None = None
+        self, address: Address, topic: bytes, limits: Limits | None = None, once: bool = False
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield the frames of messages of the PUB socket at `address` that begin with `topic`."""
-        waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
+        """Yield the frames of messages of the PUB socket at `address` that begin with `topic`.
+
+        With `once` this ends with the connection, or if there is none in time.
+        """
+        loop, waiting = asyncio.get_running_loop(), asyncio.Queue[list[bytes]]()
+        limits = limits or self._limits
 
         def hears(messages: list[Message]) -> None:
             for message in messages:
@@ -237,14 +222,21 @@ class Client:
                     self.dropped += 1
                 waiting.put_nowait(message.frames)
 
-        sub = Socket("sub", hears, limits or self._limits)
-        sub.open(asyncio.get_running_loop())
+        def end() -> None:
+            if once and not sub.peers:
+                sub.close()
+                waiting.put_nowait([])
+
+        sub = Socket("sub", hears, limits, lost=end)
+        sub.open(loop)
         sub.subscribe(topic)
         sub.connect(*address)
+        timer = loop.call_later(limits.handshake_s, end)
         try:
-            while True:
-                yield await waiting.get()
+            while frames := await waiting.get():
+                yield frames
         finally:
+            timer.cancel()
             sub.close()
 
     def close(self) -> None:

@@ -11,13 +11,14 @@ from typing import Any, Final
 from bus.errors import LinkError
 from bus.text import plain
 from bus.transports.binding import Binding
+from bus.transports.seats import room
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.line import check_catalog
 from devices.dbp.nodes.listing import Address, Listed
 from devices.dbp.nodes.presence import NodeError
 from devices.dbp.proxy.crossing import Dialling, Listening
 from devices.dbp.proxy.device import ProxySpec
-from devices.dbp.proxy.offers import Offers, Taken, offers_of, takes_of
+from devices.dbp.proxy.offers import Offers, Taken, fitting, offers_of, takes_of
 from devices.dbp.proxy.proxied import ProxiedService
 from devices.dbp.proxy.tunnel import Tunnel
 from devices.dbp.proxy.wire import Hello, Target
@@ -27,6 +28,8 @@ from devices.service import Service
 log = logging.getLogger("buscoupler.proxy")
 
 LOOK_S: Final = 1.0
+SHORT: Final = "descriptors short"
+"""The reason of services that are not taken: they need more than a quarter of the descriptors."""
 _COUNTS: Final = ("opened", "bytes_in", "bytes_out")
 
 
@@ -47,6 +50,7 @@ class Proxy(Service):
         self._offers = Offers({}, {})
         self._proxied: dict[str, ProxiedService] = {}
         self._denied: Mapping[str, str] = {}
+        self._left_out = frozenset[str]()
         self._past: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._tasks: set[Task[None]] = set()
@@ -116,7 +120,8 @@ class Proxy(Service):
     def _tell(self, anew: bool = False) -> None:
         if self._tunnel is None:
             return
-        offers = offers_of(self._listed, self._spec.offers, self._hello.id, self._tunnel.far.id)
+        before = self._offers.services
+        offers = offers_of(self._listed, self._spec.offers, self._hello.id, self._tunnel.far.id, before)
         changed, self._offers = offers.services != self._offers.services, offers
         if (changed or anew) and not self._tunnel.offer(offers.services):
             self._refused["offer too long"] += 1
@@ -149,7 +154,18 @@ class Proxy(Service):
 
     def offered(self, tunnel: Tunnel, services: dict[str, dict[str, Any]]) -> None:
         if tunnel is self._tunnel:
-            self._proxy_all(takes_of(services, self._spec.accepts, self._hello.id), tunnel)
+            taken = takes_of(services, self._spec.accepts, self._hello.id, self._proxied)
+            fit = fitting(taken, room() // 4)
+            self._note_left_out(frozenset(taken.keys() - fit.keys()))
+            self._proxy_all(fit, tunnel)
+
+    def _note_left_out(self, names: frozenset[str]) -> None:
+        """Count and log the services for whose ports descriptors are short, each once."""
+        if more := sorted(names - self._left_out):
+            self._refused[SHORT] += len(more)
+            others = f" and {len(more) - 1} more" if len(more) > 1 else ""
+            log.warning("%s: not listed here, as %s: %s%s", self.name, SHORT, plain(more[0]), others)
+        self._left_out = names
 
     def address_of(self, target: Target) -> Address | None:
         return self._offers.addresses.get((target.service, target.interface))

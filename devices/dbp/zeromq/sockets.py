@@ -39,6 +39,7 @@ class Message(NamedTuple):
 class Socket:
     """A socket. `hears(messages)` is called with each batch of messages, in order; it must not raise.
 
+    `lost()` is called when a peer is gone, and before another can come in its place.
     `stats` is the ledger of sent, dropped, received and refused messages. `name` is its name in the log.
     """
 
@@ -48,9 +49,10 @@ class Socket:
         hears: Callable[[list[Message]], None],
         limits: Limits | None = None,
         name: str = "ZeroMQ",
+        lost: Callable[[], object] = lambda: None,
     ) -> None:
         self.stats = Stats()
-        self._hears, self._limits = hears, limits or Limits()
+        self._hears, self._limits, self._lost = hears, limits or Limits(), lost
         self._pattern = PATTERNS[kind](self._limits, self.stats)
         self._hello = zmtp.GREETING + zmtp.ready(self._pattern.kind)
         self._dialers: list[Dialer] = []
@@ -94,6 +96,11 @@ class Socket:
     def peers(self) -> int:
         """The number of peers whose handshake is complete."""
         return len(self._pattern.peers)
+
+    @property
+    def fault(self) -> str:
+        """The reason for which a dialled peer is not there; "" if none is known, or a peer is."""
+        return "" if self.peers else next((one.fault for one in self._dialers if one.fault), "")
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Begin to use an event loop. Call it before `bind` and `connect`."""
@@ -206,8 +213,11 @@ class Socket:
             connection.close(refused)
 
     def _on_gone(self, connection: Connection) -> None:
+        was_peer = connection in self._pattern.peers
         self._dialled.discard(connection)
         self._tell([Message(frames, "") for frames in self._pattern.leave(connection)])
+        if was_peer and self._is_open:
+            self._lost()
 
     def _tell(self, messages: list[Message]) -> None:
         is_deaf = type(self._pattern) is Publisher

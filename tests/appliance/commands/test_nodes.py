@@ -129,7 +129,7 @@ def test_a_denial_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_catalog_that_is_not_there_is_one_line() -> None:
     found = client("--catalog", "tcp://127.0.0.1:1", "--timeout", "0.2")
     assert found.returncode == 1
-    assert found.stderr == "buscoupler: the catalog gave no answer within 0.2 s\n"
+    assert found.stderr == "buscoupler: the catalog gave no answer within 0.2 s: Connection refused\n"
 
 
 def test_the_life_of_a_service_and_what_passes_at_its_sockets_are_shown() -> None:

@@ -25,6 +25,8 @@ def test_rates_queues_and_the_growth_of_drops_that_nobody_intended() -> None:
     assert found[Key("out", "shop | a")] == 20
     assert found[Key("dropped", "shop | a")] == 2
     assert found[Key("queued", "shop | a")] == account().stats.queued
+    late = sampler.samples(rates, {"shop": {"a": account(0, queue_full=17)}}, [], [], span_s=5.0)
+    assert late[Key("dropped", "shop | a")] == 2  # a second, as the other rates
 
 
 def test_transit_is_the_mean_of_the_batches_since_the_last_sample() -> None:

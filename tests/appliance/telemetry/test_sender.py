@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from appliance.telemetry.otlp import LOGS, TRACES, request
+from appliance.telemetry.otlp import LOGS, TRACES, rejected, request
 from appliance.telemetry.sender import WAITING, Entry, Sender
 from bus.hub import Hub
 from tests.appliance.telemetry.collector import collecting, fault
@@ -33,6 +33,35 @@ def test_what_a_collector_answers_decides(answers: list[int], reason: str) -> No
             assert one.stats.dropped == ({reason: 1} if reason else {})
             assert one.stats.sent == len(collector.got) == (0 if reason else 1)
             assert one.state == "up"
+            one.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("says", "count"),
+    [
+        (b'{"partialSuccess": {"rejectedLogRecords": "1", "errorMessage": "too old"}}', 1),
+        (b'{"partialSuccess": {"rejectedSpans": 900}}', 900),
+        (b'{"partialSuccess": {"errorMessage": "a warning"}}', 0),
+        (b"{}", 0), (b"", 0), (b"thanks", 0), (b"[" * 60_000, 0), (b'{"partialSuccess": [1]}', 0),
+        (b'{"partialSuccess": {"rejectedSpans": 1e999}}', 0),
+        (b'{"partialSuccess": {"rejectedSpans": -1}}', 0),
+    ],
+)  # fmt: skip
+def test_an_answer_says_what_a_collector_has_not_taken(says: bytes, count: int) -> None:
+    assert rejected(says)[0] == count
+
+
+def test_what_a_collector_has_not_taken_of_a_request_is_counted() -> None:
+    async def run() -> None:
+        with collecting() as collector:
+            collector.says = b'{"partialSuccess": {"rejectedLogRecords": 1, "errorMessage": "too old"}}'
+            one = made(collector.url)
+            one.offer(Entry(LOGS, {"body": {"stringValue": "a"}}))
+            await until(lambda: not one.stats.queued)
+            assert one.stats.dropped == {"refused": 1}
+            assert (one.stats.sent, one.fault) == (0, "the collector rejected 1: too old")
             one.close()
 
     asyncio.run(run())

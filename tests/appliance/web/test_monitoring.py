@@ -132,16 +132,21 @@ def test_the_rules_are_good() -> None:
 
 @needs_prometheus
 def test_who_forwards_is_judged_by_lease_and_topology(tmp_path: Path) -> None:
-    """Of a group, one bridge forwards for all. Two topologies may have bridges of one name."""
-    roles = (("p", "a", "left", 1), ("p", "b", "right", 0), ("q", "c", "right", 0), ("q", "d", "right", 0))
+    """Of a group, one bridge forwards, or all in parallel. Two topologies may have bridges of one name."""
+    roles = (
+        ("p", "a", "left", "active"), ("p", "b", "right", ""),
+        ("q", "c", "right", ""), ("q", "d", "right", ""),
+        ("r", "e", "right", "parallel"), ("r", "f", "right", "parallel"),
+        ("s", "g", "right", "orphan"), ("s", "h", "right", ""),
+    )  # fmt: skip
     series = [
-        line
-        for topology, instance, bridge, active in roles
-        for line in (
-            f'buscoupler_info{{job="buscoupler",instance="{instance}",topology="{topology}"}} 1 1 1',
-            f'buscoupler_role{{job="buscoupler",instance="{instance}",bridge="{bridge}",lease="motors",'
-            f'buscoupler_role="active"}} {active} {active} {active}',
-        )
+        f'buscoupler_info{{job="buscoupler",instance="{instance}",topology="{topology}"}} 1 1 1'
+        for topology, instance, _, _ in roles
+    ] + [
+        f'buscoupler_role{{job="buscoupler",instance="{instance}",bridge="{bridge}",lease="motors",'
+        f'buscoupler_role="{word}"}}' + 3 * f" {word == role:d}"
+        for _, instance, bridge, role in roles
+        for word in dict.fromkeys(("active", "standby", role or "standby"))
     ]
     inputs = "\n".join(
         f"      - {{series: '{name}', values: '{values}'}}"

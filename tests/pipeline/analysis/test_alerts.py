@@ -1,6 +1,7 @@
 """Alerts of a watch: each goes out once, where it is asked to go, and what is late or too long is told."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +41,20 @@ def test_alerts_go_onto_the_bus_once_each(spark: "SparkSession", whole: Path, tm
         with pytest.raises(TimeoutError):
             bus.recv(timeout=0.2)
     assert len(set(texts)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("21.5 degC", 21.5), ("1e-05", 1e-05), ('{"v": -4.2E3}', -4200), ("t=+7", 7), (".5", 0.5),
+        ("-.5 V", -0.5),
+        ("id 3e8a", 3), ("3e81x", 3), ("v2.5.1", 2.5), ("a.7", 7), ("5e", 5), ("12,5", 12),
+    ],
+)  # fmt: skip
+def test_the_first_number_of_a_text_is_whole(text: str, number: float) -> None:
+    found = re.search(watch.NUMBER, text)
+    assert found is not None
+    assert float(found[0]) == number
 
 
 def test_a_rule_that_is_no_condition_is_one_clear_line(spark: "SparkSession", whole: Path) -> None:

@@ -131,6 +131,8 @@ def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> No
     at = [START_NS + ms * MS for ms in AT_MS]
     assert [(row["start_ns"], row["end_ns"]) for row in held] == [(at[1], at[3]), (at[4], at[7])]
     assert (level["rows"], level["min"], level["max"]) == (5, 10.0, 2050.0)
+    held = answers(spark, root, "--where", "upper(Gearbox/gear) = 'DRIVE'", "--gateway", "gw-a")[0]
+    assert [row["start_ns"] for row in held] == [at[3], at[7]]
     for condition, text in {"oil > hail": "hail is no signal", "1 = 1": "no signal is in it"}.items():
         with pytest.raises(PipelineError, match=text):
             answers(spark, root, "--where", condition)

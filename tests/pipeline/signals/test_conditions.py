@@ -16,7 +16,14 @@ from pipeline.signals.conditions import parse
         ),
         ("abs(a) < b / 2 or a is null", ("a", "b"), "abs(s0) < s1 / 2 or s0 is null"),
         ("`a b/c-d` in ('x', 'rpm')", ("a b/c-d",), "t0 in ('x', 'rpm')"),
-        ("gps.lat > 1e3 and 'it''s a' <> x/y.z", ("gps.lat", "x/y.z"), "s0 > 1e3 and 'it''s a' <> s1"),
+        ("gps.lat > 1e3 and 'it''s a' <> x/y.z", ("gps.lat", "x/y.z"), "s0 > 1e3 and 'it''s a' <> t1"),
+        ("'Drive' = gear or gear >= 'E'", ("gear",), "'Drive' = t0 or t0 >= 'E'"),
+        ("lower(gear) = 'drive' and abs(gear) < 3", ("gear",), "lower(t0) = 'drive' and abs(s0) < 3"),
+        (
+            "gear not between 'A' and 'B' or gear ilike 'd%'",
+            ("gear",),
+            "t0 not between 'A' and 'B' or t0 ilike 'd%'",
+        ),
         ("GEAR NOT LIKE 'D%' AND GEAR > 1", ("GEAR",), "t0 NOT LIKE 'D%' AND s0 > 1"),
     ],
 )
@@ -29,3 +36,8 @@ def test_a_condition_is_sql_over_signals(text: str, names: tuple[str, ...], sql:
 def test_a_condition_without_a_signal_is_none() -> None:
     with pytest.raises(ValueError, match="no signal is in it"):
         parse("1 = 1 and 'rpm' = 'x'")
+
+
+def test_what_has_no_numbers_is_text_everywhere() -> None:
+    found = parse("state is not null and rpm > 1 and concat(rpm, state) = other", {"state", "other"})
+    assert found.sql == "t0 is not null and s1 > 1 and concat(t1, t0) = t2"

@@ -257,6 +257,59 @@ async def test_a_request_that_waited_for_one_without_an_answer_leaves_no_connect
         answers.set()
 
 
+async def test_another_service_at_the_address_of_one_is_not_taken_for_it(start: Start) -> None:
+    """After a restart of a machine its services may have each other's ports."""
+    url, port = start().urls[0], free_port()
+
+    def service(name: str, **words: Any) -> Service:
+        return Service(name, {"who": lambda _: name}, catalog=url, publishes=True, **words)
+
+    async with Client(url) as client:
+        heard = client.subscribe("Rohan", "t")
+        async with service("Rohan", port=port) as rohan:
+            await rohan.listed()
+            assert await client.ask("Rohan", "who") == (b"Rohan",)
+            first = asyncio.ensure_future(anext(heard))
+            while not first.done():
+                rohan.publish("t", b"Rohan")
+                await asyncio.sleep(0.002)
+            places = rohan.urls
+        following = asyncio.ensure_future(anext(heard))
+        async with service("Gondor", port=port) as gondor:
+            await gondor.listed()
+            assert gondor.urls[0] == places[0]
+            with pytest.raises(NodeError, match="Rohan is not listed"):
+                await client.ask("Rohan", "who")
+            async with service("Rohan", port=0) as rohan:
+                await rohan.listed()
+                assert await client.ask("Rohan", "who") == (b"Rohan",)
+                while not following.done():
+                    gondor.publish("t", b"Gondor")
+                    rohan.publish("t", b"Rohan")
+                    await asyncio.sleep(0.002)
+        assert (first.result().data, following.result().data) == (b"Rohan", b"Rohan")
+        await heard.aclose()
+
+
+async def test_a_connection_that_ends_without_the_answer_is_told_at_once(start: Start) -> None:
+    url = start().urls[0]
+
+    async def slow(_: Request) -> None:
+        await asyncio.Event().wait()
+
+    service = Service("Rohan", {"slow": slow}, catalog=url, port=0)
+    await service.open()
+    await service.listed()
+    async with Client(url) as client:
+        asked = [asyncio.ensure_future(client.ask("Rohan", "slow")) for _ in range(2)]
+        await until(lambda: bool(service.calls._running))  # noqa: SLF001
+        await service.close()
+        with pytest.raises(NodeError, match="Rohan ended the connection before it answered"):
+            await asked[0]
+        with pytest.raises(NodeError, match=r"Rohan (is not listed|gave no answer)"):  # not sent
+            await asked[1]
+
+
 async def test_a_service_that_does_not_answer_is_told_and_asked_anew(start: Start) -> None:
     url = start().urls[0]
     answers = asyncio.Event()

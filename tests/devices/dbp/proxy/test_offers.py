@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.dbp.nodes.listing import Listed, read_listing
-from devices.dbp.proxy.offers import HOPS_MAX, SERVICES_MAX, VIA, is_allowed, offers_of, takes_of
+from devices.dbp.proxy.offers import HOPS_MAX, SERVICES_MAX, VIA, fitting, is_allowed, offers_of, takes_of
 
 ROUTER = {"router": {"ip": "10.0.0.7", "port": 5247}}
 
@@ -127,3 +127,24 @@ def test_what_is_no_list_of_texts_names_no_proxy() -> None:
     near = listed(a={VIA: "own"}, b={VIA: [5, "x"]})
     offered = offers_of(near, ("*",), "own", "far").services
     assert (offered["a"][VIA], offered["b"][VIA]) == (["own"], ["x", "own"])
+
+
+def test_many_new_services_push_out_none_that_cross_already() -> None:
+    names = [f"s{number}" for number in range(SERVICES_MAX)]
+    found = listed(**{name: {} for name in (*names, "zebra")})
+    offers = offers_of(found, ("*",), "own", "far", ("zebra",)).services
+    assert "zebra" in offers
+    assert len(offers) == SERVICES_MAX
+    many = {name: {"interfaces": ["router"]} for name in found}
+    assert "zebra" in takes_of(many, ("*",), "own", ("zebra",))
+    assert "zebra" not in takes_of(many, ("*",), "own")
+
+
+def test_services_are_taken_while_there_are_descriptors_for_their_ports() -> None:
+    ports = {"many": 16, "one": 1, "two": 2, "three": 3}
+    offer = {name: {"interfaces": [f"i{n}" for n in range(count)]} for name, count in ports.items()}
+    taken = takes_of(offer, ("*",), "own", ("two",))
+    assert list(fitting(taken, 100)) == ["two", "many", "one", "three"]
+    assert list(fitting(taken, 22)) == ["two", "many"]
+    assert list(fitting(taken, 12)) == ["two", "one", "three"]
+    assert fitting(taken, 2) == {}

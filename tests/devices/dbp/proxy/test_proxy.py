@@ -15,10 +15,11 @@ from bus.errors import LinkError
 from bus.transports.options import Tls
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.service import Service
+from devices.dbp.proxy import service as module
 from devices.dbp.proxy import wire
 from devices.dbp.proxy.crossing import context
 from devices.dbp.proxy.device import ProxySpec
-from devices.dbp.proxy.service import Proxy
+from devices.dbp.proxy.service import SHORT, Proxy
 from devices.dbp.zeromq import zmtp
 from tests.devices.dbp.catalogs import HOST, Start
 from tests.helpers.peers import until
@@ -134,6 +135,22 @@ async def test_only_what_both_allow_lists_name(make: Make, catalogs: list[str]) 
         await listed(above, "sensor/1")
         await until(lambda: lower.counts["offered"] == 2)
         assert sorted(await above.services()) == ["sensor/1"]
+
+
+async def test_ports_of_services_leave_descriptors_to_peers(
+    make: Make, catalogs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "room", lambda: 16)
+    upper, _ = await joined(make, catalogs, ("*",), ("*",))
+    async with Service("b", catalog=catalogs[1], port=0) as b, Client(catalogs[0]) as above:
+        await b.listed()
+        await listed(above, "b")
+        async with Service("a", catalog=catalogs[1], port=0) as a:
+            await a.listed()
+            await until(lambda: upper.rejected == {SHORT: 1})
+            await listed(above, "b")
+            await b.close()
+            await listed(above, "a")
 
 
 async def test_a_lost_connection_takes_the_services_away_and_brings_them_back(
