@@ -1,6 +1,6 @@
 """The look at the files of a local capture before an engine reads them: its errors name no file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -191,3 +191,11 @@ def passed_by(directory: Path) -> str:
         return ""
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return f"passed by what is no file of a capture: {found[0]}{more}"
+
+
+def unknown(gateways: Sequence[str], directory: Path) -> Iterator[str]:
+    """Yield a line for each gateway that is asked for and has no file of a capture: the name may be wrong."""
+    known = sorted({files.gateway_of(path) for path in files.listed(directory)}) if gateways else []
+    for name in gateways:
+        if name not in known:
+            yield f"--gateway {name}: the capture has no such gateway, but {', '.join(known)}"

@@ -9,6 +9,7 @@ from pipeline.errors import PipelineError
 from pipeline.input.read import is_remote, root
 from pipeline.input.sound import SKIPPED_STATUS
 from pipeline.jobs.record import Job, option
+from pipeline.output import place
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 def process(options: argparse.Namespace) -> int:
     """Load, and print what was added. Returns 3 if a file was left out because it cannot be read."""
+    place.check_table("--to", options.to, options.directory)
     table = _table(options.to, options.delta)
     if is_remote(options.directory):
         raise PipelineError(f"{options.directory}: load works on a directory of this machine")

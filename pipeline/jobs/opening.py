@@ -191,7 +191,9 @@ def _looked_at(asked: Asked, warn: Progress) -> sound.Looked:
     count = len(listed(days)) if looked.bad else 0
     if looked.bad and len(looked.bad) == count:
         raise CaptureError(f"{looked.bad[0].text}: no file is left that can be analysed")
-    for line in filter(None, [*sound.told(looked.bad), sound.passed_by(days)]):
+    for line in filter(
+        None, [*sound.told(looked.bad), sound.passed_by(days), *sound.unknown(asked.part.gateways, days)]
+    ):
         warn(line)
     if looked.bad:
         warn(f"left out {len(looked.bad)} of {count} files (--skip-bad)")

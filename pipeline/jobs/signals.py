@@ -1,13 +1,12 @@
 """`buscoupler signals`: the values over time in what was captured."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
-from pipeline.input.read import is_remote, without_settings
 from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
+from pipeline.output import place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,12 +26,8 @@ def prepare(options: argparse.Namespace) -> None:
         )
     if options.output and options.resample_ms and options.wide:
         raise PipelineError("--wide: a table with --resample-ms has a row for each signal and window")
-    if options.output and _is_below(options.output, options.directory):
-        raise PipelineError(
-            f"--output {options.output}: the table would be in the capture: give another place"
-        )
-    if options.output and _is_below(options.directory, options.output):
-        raise PipelineError(f"--output {options.output}: the capture is in it: give another place")
+    if options.output:
+        place.check_table("--output", options.output, options.directory)
     if options.episodes and (options.output or options.resample_ms or options.stats):
         raise PipelineError(
             "--episodes: is a table of its own: leave out --output, --resample-ms and --stats"
@@ -49,13 +44,6 @@ def _condition(text: str) -> "Condition":
         return parse(text)
     except ValueError as error:
         raise PipelineError(f"--where: {error}") from None
-
-
-def _is_below(place: str, directory: str) -> bool:
-    if is_remote(place) or is_remote(directory):
-        place, directory = (without_settings(one).replace("s3a://", "s3://", 1) for one in (place, directory))
-        return f"{place}/".startswith(f"{directory.rstrip('/')}/")
-    return Path(place).resolve().is_relative_to(Path(directory).resolve())
 
 
 def decoding(options: argparse.Namespace) -> "Wanted":

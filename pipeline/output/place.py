@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from capture.plainly import plainly
 from pipeline import reach
 from pipeline.errors import PipelineError
+from pipeline.input.read import is_remote, without_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,3 +44,19 @@ def check(path: str) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def check_table(option: str, table: str, capture: str) -> None:
+    """Raise `PipelineError` if a table would be in the capture that it is made of, or has it in it: both have
+    files by day and gateway, and neither could be told from the other."""
+    if _is_below(table, capture):
+        raise PipelineError(f"{option} {table}: the table would be in the capture: give another place")
+    if _is_below(capture, table):
+        raise PipelineError(f"{option} {table}: the capture is in it: give another place")
+
+
+def _is_below(place: str, directory: str) -> bool:
+    if is_remote(place) or is_remote(directory):
+        place, directory = (without_settings(one).replace("s3a://", "s3://", 1) for one in (place, directory))
+        return f"{place}/".startswith(f"{directory.rstrip('/')}/")
+    return Path(place).resolve().is_relative_to(Path(directory).resolve())

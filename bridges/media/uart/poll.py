@@ -18,6 +18,7 @@ POLL, DONE = 0, 1
 SILENT_POLLS = 3
 SLOW_S = 1.0
 _IDLE_GROWTH = 10
+_GLITCH_BYTES = 2
 ECHO_S = 0.25
 """The longest delay of an echo after its time on the line; a later one counts as lost."""
 
@@ -225,8 +226,8 @@ class PolledNode:
 
     def step(self, now: float) -> bytes:
         """Return the bytes to write now; b"" before `deadline`, or if no turn is due."""
-        if self._polled is None or now < self.deadline:
-            return b""
+        if self._polled is None or now < self.deadline or self._decoder.waiting > _GLITCH_BYTES:
+            return b""  # also while another speaks: the poll was read late
         late = now > self._polled + self._answer_s
         self._polled, self.deadline = None, inf
         if late:

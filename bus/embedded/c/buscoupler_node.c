@@ -658,7 +658,8 @@ void bcn_rs485_feed(struct bcn_rs485 *pair, const uint8_t *bytes, uint16_t size,
 
 int bcn_rs485_due(const struct bcn_rs485 *pair, uint32_t now_ms)
 {
-    return pair->polled != 0u && now_ms - pair->polled_ms >= pair->turnaround_ms;
+    /* not while another speaks: the poll was read late. A glitch of two bytes is nobody. */
+    return pair->polled != 0u && pair->uart.used < 2u && now_ms - pair->polled_ms >= pair->turnaround_ms;
 }
 
 int bcn_rs485_answer(struct bcn_rs485 *pair, uint32_t now_ms)

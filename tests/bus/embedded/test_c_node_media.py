@@ -284,6 +284,26 @@ def test_a_polled_node_answers_in_time_only_and_its_queue_is_bounded(c: Any) -> 
     assert board.publish([1], bytes(2049)) == -1
 
 
+def test_a_polled_node_that_reads_late_keeps_silent_while_another_speaks(c: Any) -> None:
+    board, node, now_ms = PairBoard(c, 5), PolledNode(5), 0
+    mine, said = encode(control(5, POLL)), encode(frame(30))
+    for behind, rest, answers in (
+        (b"", b"", True),
+        (b"\xff", b"", True),  # a glitch as the gateway's driver goes off
+        (b"\0\x7f\xfe", b"", True),
+        (encode(control(6, POLL))[:4], encode(control(6, POLL))[4:], False),
+        (said[:20], said[20:], False),
+    ):
+        board.feed(mine + behind, now_ms)
+        node.hear(mine + behind, now_ms / 1000)
+        answer = board.step(now_ms + 2)
+        assert node.step((now_ms + 2) / 1000) == answer == (encode(control(5, DONE)) if answers else b"")
+        board.feed(rest + b"\0", now_ms + 3)
+        node.hear(rest + b"\0", (now_ms + 3) / 1000)
+        assert node.step((now_ms + 5) / 1000) == board.step(now_ms + 5) == b""
+        now_ms += 100
+
+
 def test_a_polled_node_does_not_hear_its_own_message_but_hears_an_equal_one(c: Any) -> None:
     board, poll = PairBoard(c, 5, echo=True), encode(control(5, POLL))
     board.subscribe([])

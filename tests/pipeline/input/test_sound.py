@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from capture import files, schema
 from capture.compact import compact
 from pipeline.input import sample
-from pipeline.input.sound import look, passed_by
+from pipeline.input.sound import look, passed_by, unknown
 from tests.capture.divided import divide
 from tests.helpers import alone
 from tests.pipeline.engines import QUICK
@@ -191,3 +191,9 @@ def test_a_directory_that_names_another_gateway_than_its_files_is_refused(tmp_pa
     looked = look(tmp_path / "capture", thorough=False)
     assert [one.path.parent.name for one in looked.bad] == ["gateway=gw-copy"]
     assert "recorded by gateway gw, not by gw-copy, as its directory says" in looked.bad[0].text
+
+
+def test_a_gateway_that_a_capture_lacks_is_told(tmp_path: Path) -> None:
+    sample.write(tmp_path)
+    assert [*unknown((), tmp_path), *unknown(("gw",), tmp_path)] == []
+    assert [*unknown(("gw", "gw-x"), tmp_path)] == ["--gateway gw-x: the capture has no such gateway, but gw"]
