@@ -63,6 +63,20 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
     return sock
 
 
+async def connect_by_name(loop: AbstractEventLoop, host: str, port: int) -> tuple[socket.socket, Any]:
+    """Return a socket that is connected to the first address of a host that takes it, and that address.
+
+    Raises `OSError`, as the last address did, and `UnicodeError` for what can be no name.
+    """
+    last = OSError(errno.EADDRNOTAVAIL, "no address found")
+    for family, _, _, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        try:
+            return await connect_to(loop, family, address), address
+        except OSError as error:
+            last = error
+    raise last
+
+
 class Acceptor:
     """The accepting socket of one numeric place: (AF_UNIX, path) or (0, (host, port)), "" being any host.
 

@@ -24,7 +24,7 @@ from bus.transports.options import STREAMS, StreamOptions, Tls
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered, unavailable
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.signing import signed
-from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
+from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_by_name, connect_to, tune
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
 from bus.vacancy import NO_PEER
@@ -379,14 +379,7 @@ class DialLink(_StreamLink):
         family, where = self.address
         if family == socket.AF_UNIX:
             return await connect_to(loop, family, where)
-        last: OSError = OSError(errno.EADDRNOTAVAIL, "no address found")
-        host, port = where
-        for found, _, _, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            try:
-                return await connect_to(loop, found, address)
-            except OSError as error:
-                last = error
-        raise last
+        return (await connect_by_name(loop, *where))[0]
 
     async def _serve(self, sock: socket.socket) -> bool:
         """Run one connection to its end; return whether it was useful, rather than a failed attempt."""

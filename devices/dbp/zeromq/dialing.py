@@ -9,7 +9,7 @@ from collections.abc import Callable
 from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.serving.connection import Connection
-from bus.transports.sockets import connect_to
+from bus.transports.sockets import connect_by_name
 from devices.dbp.zeromq.limits import Limits
 
 
@@ -48,10 +48,8 @@ class Dialer:
     async def _once(self) -> str:
         """Connect, and wait for the connection's end. Return why it ended. Raises `OSError`."""
         async with asyncio.timeout(self._limits.handshake_s):
-            loop = self._loop
-            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-            sock = await connect_to(loop, found[0][0], found[0][4])
-        connection = self._made(sock, "{}:{}".format(*found[0][4]))
+            sock, address = await connect_by_name(self._loop, self._host, self._port)
+        connection = self._made(sock, "{}:{}".format(*address))
         gone = asyncio.Event()
         connection.on_lost(lambda _: gone.set())
         timer = self._loop.call_later(self._limits.handshake_s, self._judge, connection)

@@ -1,0 +1,62 @@
+"""Dialling by name: each address of the name is tried, in turn, by links and by ZeroMQ sockets."""
+
+import asyncio
+import socket
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from bus.hub import Hub
+from bus.transports.links import make_link
+from bus.transports.sockets import connect_by_name
+from devices.dbp.zeromq.sockets import Socket
+from tests.helpers.peers import until
+from tests.helpers.ports import free_port
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A port of `gw.example`, a name of two addresses. Nobody listens at the first."""
+    found = free_port()
+
+    async def look_up(host: str, number: int, **_: Any) -> list[Any]:
+        assert (host, number) == ("gw.example", found)
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, number))
+            for address in ("127.0.0.2", "127.0.0.1")
+        ]
+
+    monkeypatch.setattr(
+        asyncio.BaseEventLoop, "getaddrinfo", lambda self, *args, **more: look_up(*args, **more)
+    )
+    return found
+
+
+async def test_a_link_finds_the_address_that_takes_it(port: int) -> None:
+    loop = asyncio.get_running_loop()
+    near, far = (
+        make_link(f"tcp://{host}:{port}", way)
+        for host, way in (("127.0.0.1", "listen"), ("gw.example", "dial"))
+    )
+    with closing(near), closing(far):
+        near.open(Hub(), loop)
+        far.open(Hub(), loop)
+        await until(lambda: far.state == "up")
+
+
+async def test_so_does_a_zeromq_socket(port: int) -> None:
+    loop = asyncio.get_running_loop()
+    heard = list[Any]()
+    with closing(Socket("router", heard.extend)) as near, closing(Socket("dealer", list)) as far:
+        near.open(loop)
+        near.bind("127.0.0.1", port)
+        far.open(loop)
+        far.connect("gw.example", port)
+        far.send([b"hello"])
+        await until(lambda: heard)
+
+
+async def test_where_none_takes_it_the_last_says_why(port: int) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        await connect_by_name(asyncio.get_running_loop(), "gw.example", port)
