@@ -27,10 +27,11 @@ class Device(NamedTuple):
 
 
 class Listening(NamedTuple):
-    """A TCP port that is free at an address of this machine; 0 is any."""
+    """A port of TCP or UDP that is free at an address of this machine; 0 is any."""
 
     host: str
     port: int
+    udp: bool = False
 
 
 class SocketFile(NamedTuple):

@@ -69,6 +69,8 @@ def port_in(parts: SplitResult) -> int | None:
     try:
         return parts.port
     except ValueError:
+        if "::" in parts.netloc:
+            raise ValueError("write an IPv6 address in brackets, as in [::1]:5555") from None
         word = parts.netloc.rpartition(":")[2]
         raise ValueError(f'"{word[:64]}" is no port: write a number up to 65535') from None
 

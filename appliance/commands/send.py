@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -139,6 +140,8 @@ def _descriptor(options: argparse.Namespace) -> int:
     if options.file == "-":
         return os.dup(sys.stdin.fileno())
     try:
+        if os.path.isdir(options.file):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         return os.open(options.file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         options.fail(f"{options.file}: {error.strerror}")

@@ -20,7 +20,7 @@ from bus.errors import LinkError, words_of
 from bus.extras import lacking
 from bus.keys import read_key
 from bus.kinds import load
-from bus.machine.files import pem, read_text
+from bus.machine.files import NotRegular, check_regular, pem, read_text
 from bus.machine.holders import holder_of_file, holder_of_socket
 from bus.machine.lasting import end_s, ending
 from bus.machine.permissions import exposure
@@ -96,12 +96,13 @@ def _listening(need: Listening) -> str:
     try:
         places = resolve((0, ("" if need.host == "*" else need.host, need.port)))
         family, address = places[0]
-        with socket.socket(family, socket.SOCK_STREAM) as sock:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with socket.socket(family, socket.SOCK_DGRAM if need.udp else socket.SOCK_STREAM) as sock:
+            if not need.udp:  # there it would share the port
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(address)
     except (OSError, UnicodeError) as error:
-        port = f" on TCP port {need.port}" if need.port else ""
-        words = bind_words(error, places[0] if places else None)
+        port = f" on {'UDP' if need.udp else 'TCP'} port {need.port}" if need.port else ""
+        words = bind_words(error, places[0] if places else None, need.udp)
         return f"cannot listen at {need.host}{port}: {words}"
     return ""
 
@@ -134,20 +135,28 @@ def _lookup(need: Lookup) -> str:
 
 def _readable(need: Readable) -> str:
     try:
+        check_regular(need.path)  # a pipe would let us wait
         with open(need.path, "rb"):
             return ""
-    except FileNotFoundError:
-        return f"{need.path}: No such file or directory: make it, or correct the path"
     except OSError as error:
-        user = _name(pwd.getpwuid, os.geteuid())
-        return f"{need.path}: {os.strerror(error.errno or 0)}: make it readable for {user}"
+        return _unread(need.path, error)
+
+
+def _unread(path: str, error: OSError) -> str:
+    """Return why a file cannot be read, and what to do about it."""
+    if isinstance(error, NotRegular):
+        return f"{path}: {words_of(error)}: correct the path"
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return f"{path}: {os.strerror(error.errno)}: make it, or correct the path"
+    user = _name(pwd.getpwuid, os.geteuid())
+    return f"{path}: {os.strerror(error.errno or 0)}: make it readable for {user}"
 
 
 def _page_token(need: PageToken) -> str:
     try:
         token_in(need.path, read_text)
     except OSError as error:
-        return f"{need.path}: {words_of(error)}: make it readable for {_name(pwd.getpwuid, os.geteuid())}"
+        return _unread(need.path, error)
     except ValueError as error:
         return str(error)
     return ""

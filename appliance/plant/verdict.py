@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 from appliance.plant.asking import Heard
 from appliance.plant.note import Note
 from appliance.status.health import WORDS, Concern, Word, verdict
-from appliance.status.words import span
+from appliance.status.words import HOLDS, span
 
 CLOCK_MS: Final = 2000
 """Clocks that differ by more are told."""
@@ -55,7 +55,7 @@ def doubled(notes: Mapping[str, Note]) -> dict[str, list[str]]:
     """Return the leases that several gateways say to hold, with their names."""
     held = defaultdict[str, list[str]](list)
     for name, note in notes.items():
-        for lease in {one["lease"] for one in note["roles"] if one["role"] == "active" and "lease" in one}:
+        for lease in {one["lease"] for one in note["roles"] if one["role"] in HOLDS and "lease" in one}:
             held[lease].append(name)
     return {lease: names for lease, names in held.items() if len(names) > 1}
 

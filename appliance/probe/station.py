@@ -82,7 +82,8 @@ class Station:
             handled(lambda number, _: loop.call_soon_threadsafe(self.stop, number), STOPS)
         )
         if self._announce:
-            print(f"listening on {self.link.url}", file=sys.stderr, flush=True)
+            here = "waiting for" if self.link.state == "waiting" else "listening on"
+            print(f"{here} {self.link.url}", file=sys.stderr, flush=True)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -16,6 +16,7 @@ from topologies.wiring.ids import gateway_id
 Status = Mapping[str, Any]
 _STATES: Mapping[str, State] = {"up": "ok", "opening": "wait", "waiting": "bad", "closed": "bad", "": "ok"}
 _CONTROLLERS: Mapping[str, State] = {"bus-off": "bad", "error-passive": "wait", "error-warning": "wait"}
+_ROLES: Mapping[str, State] = {"active": "ok", "parallel": "ok", "standby": "ready"}
 _WORSE: Sequence[State] = ("bad", "wait", "ok", "ready", "idle")
 
 
@@ -113,9 +114,8 @@ def _role(role: Mapping[str, Any], state: State) -> Mark:
 
 def sign_of_role(role: Mapping[str, Any]) -> State:
     """Return the state of a mark for the role of a gateway in a failover group."""
-    if not role["ready"] or role.get("settling"):
-        return "wait"
-    return "ok" if role["role"] in ("active", "parallel") else "ready"
+    is_well = role["ready"] and not role.get("settling")
+    return _ROLES.get(role["role"], "wait") if is_well else "wait"
 
 
 def _epoch(role: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ Row = Mapping[str, Any]
 TROUBLE_MS = 3000
 """A link may be down for so long before that is trouble."""
 _CONTROLLERS: Final = frozenset(get_args(State))
+HOLDS: Final = ("active", "orphan")
+"""Roles of a gateway that forwards by a lease: an orphan goes on when all brokers have died."""
 _NAMED = "", "broker", "page", "values", READINGS
 """Kinds of services whose names say what they are; a service of an older gateway has none."""
 

@@ -86,7 +86,7 @@ function failover(rows) {
   for (const row of rows) for (const role of row.roles ?? []) {
     const one = found.get(role.bridge) ?? { bridge: role.bridge, active: [], standby: [], off: [] };
     found.set(role.bridge, one);
-    (!role.ready ? one.off : role.role === "active" || role.role === "parallel" ? one.active : one.standby).push(row.name);
+    (!role.ready ? one.off : ["active", "orphan", "parallel"].includes(role.role) ? one.active : one.standby).push(row.name);
   }
   return [...found.values()];
 }

@@ -13,7 +13,7 @@ from appliance.web.people import NOBODY, People, people_of, token_in
 from appliance.web.server import Server
 from bus.errors import BusError, LinkError, words_of
 from bus.hub import Hub
-from bus.machine.files import read_text
+from bus.machine.files import NotRegular, read_text
 from bus.report import Report
 from bus.transports.binding import Binding, Place
 from bus.transports.secure import context
@@ -149,7 +149,12 @@ class StatusPage:
 
 def _token(spec: StatusSpec) -> str:
     """Return the token that readers must show, "" for none. Raises OSError or ValueError."""
-    return "" if spec.token_file is None else token_in(spec.token_file, read_text)
+    if spec.token_file is None:
+        return ""
+    try:
+        return token_in(spec.token_file, read_text)
+    except NotRegular as error:
+        raise ValueError(f"{spec.token_file}: {error}") from error
 
 
 def _people(spec: StatusSpec) -> People:
@@ -158,7 +163,7 @@ def _people(spec: StatusSpec) -> People:
         return NOBODY
     try:
         return People(people_of(read_text(spec.ack_file)))
-    except ValueError as error:
+    except (ValueError, NotRegular) as error:
         raise ValueError(f"{spec.ack_file}: {error}") from error
 
 

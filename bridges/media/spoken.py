@@ -17,6 +17,7 @@ from bridges.protocols.protocol import Protocol as Spoken
 from bridges.protocols.translator import Translator, Wire, always
 from bus.errors import words_of
 from bus.noise import Ear
+from bus.text import after
 from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
@@ -163,7 +164,7 @@ class SpokenPipe(OpenPipe):
         try:
             data = self._port.read()
         except OSError as error:
-            return self._gone(f"lost: {words_of(error)}")
+            return self._gone(after(f"lost: {words_of(error)}", self._said))
         if data:
             self._hear(data)
             self._flush()
@@ -277,7 +278,7 @@ class SpokenPipe(OpenPipe):
     def _read_rest(self) -> None:
         if not self._closed:
             self._on_readable()
-        self._gone(self._lost)
+        self._gone(after(self._lost, self._said))
 
     def _gone(self, why: str) -> None:
         if not self._closed:

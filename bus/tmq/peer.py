@@ -22,6 +22,7 @@ from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
+from bus.text import quoting
 from bus.tmq.options import Options
 from bus.tmq.unread import LIMIT, Unread
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
@@ -90,6 +91,7 @@ class Peer:
         self.fault = ""
         self.node = 0  # the number in its greeting
         self.connection: Connection | None = None
+        self._cutter = Cutter()  # of the connection
         self._loop, self._options, self._hello, self._stats = loop, options, setup.hello, setup.stats
         self._owner, self._on_frames = setup.owner, setup.on_frames
         self._patient = self._may_doubt = setup.patient
@@ -268,9 +270,9 @@ class Peer:
             self._unread.add(sock)
             return self._next()
         self.state, self._asked_s = "asking", self._loop.time()
-        heard, closed, options = self._heard, self._closed, self._options
+        heard, closed, options, self._cutter = self._heard, self._closed, self._options, Cutter()
         self.connection = Connection(
-            self._loop, sock, self.name, Cutter(), heard, closed, self._stats, options, self._on_room
+            self._loop, sock, self.name, self._cutter, heard, closed, self._stats, options, self._on_room
         )
         if self._answers:
             self._arm(self._options.connect_s, partial(self.connection.close, SILENT))
@@ -321,6 +323,8 @@ class Peer:
         self._arm(0, None)
         if self.state == "closed":
             return
+        if not connection.greeted and self._cutter.unframed:  # no reference peer says a word here
+            return self._fail(OSError(errno.EPROTO, _not_a_packet(self._cutter.unframed)))
         if not self._patient and not connection.greeted and connection.fault == _RESET:
             return self._fail(ConnectionRefusedError(errno.ECONNREFUSED, "closed without a word"))
         if connection.fault == SILENT:
@@ -381,3 +385,8 @@ class Peer:
             self._drop("closed")
             if self.connection is not None:
                 self.connection.close("closed here")
+
+
+def _not_a_packet(said: bytes) -> str:
+    """Return why a program is none of ours, with what it said."""
+    return quoting(f"not a TMQ packet: {said[:8].hex(' ')}", said)

@@ -27,6 +27,7 @@ ADDRESS = Struct(">HH4B")
 ADDRESS_BYTES = ADDRESS.size
 _HELLO = Struct(">BBHI")
 _WHY_CHARACTERS = 120
+_ODD_BYTES = 256  # of what is no frame, for the log
 _LIFETIME = Struct(">H")
 _VERSION = 1
 ANSWER, ANSWERED = 0x01, 0x02  # flags of the greeting: say when you have done what came before; done
@@ -154,19 +155,24 @@ def unpack_refusal(frame: bytes) -> Refusal:
 class Cutter:
     """The cutter of a stream into frames.
 
-    `cut` returns whole ones; an illegal header sets `fault`, for good.
+    `cut` returns whole ones; an illegal header sets `fault`, for good. `odd` begins with that header.
     """
 
-    __slots__ = ("_rest", "fault")
+    __slots__ = ("_rest", "fault", "odd")
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = self.odd = b""
         self.fault = ""
 
     @property
     def waiting(self) -> int:
         """The bytes of a frame that is not whole yet: fewer than 3072."""
         return len(self._rest)
+
+    @property
+    def unframed(self) -> bytes:
+        """The bytes behind the last whole frame, or the first of them: a part of a frame, or none at all."""
+        return self.odd or self._rest
 
     def cut(self, data: bytes) -> list[bytes]:
         if self.fault:
@@ -176,6 +182,7 @@ class Cutter:
         frames: list[bytes] = []
         position = self._cut(data, frames)
         self._rest = b"" if self.fault else data[position:]
+        self.odd = data[position : position + _ODD_BYTES] if self.fault else b""
         return frames
 
     def _cut(self, data: bytes, frames: list[bytes]) -> int:

@@ -6,11 +6,13 @@ After a power failure a gateway is often up before its interfaces have their add
 import asyncio
 import errno
 import logging
+import os
 import random
 import socket
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from bus.backoff import Backoff
@@ -59,6 +61,8 @@ def bind_words(error: Exception, place: Place | None = None, udp: bool = False) 
         return f"the name cannot be looked up: {words_of(error)}"
     if number in (errno.EADDRNOTAVAIL, errno.ENODEV):
         return "this machine does not have that address (run ip addr to see those that it has)"
+    if number == errno.EADDRINUSE and place is not None and _is_no_socket(place):
+        return f"{place[1]} is no socket: choose another path"
     if number == errno.EADDRINUSE and place is not None:
         return f"{words_of(error)} {_holder(place, udp)}"
     if number in (errno.EACCES, errno.EPERM) and place is not None and _is_privileged(place):
@@ -80,6 +84,10 @@ def _holder(place: Place, udp: bool) -> str:
         holder = holder_of_port(address, udp)
         look = f"ss -l{'u' if udp else 't'}np sport = :{address[1]}"
     return f"by {holder}" if holder else f"(run {look} to see by whom)"
+
+
+def _is_no_socket(place: Place) -> bool:
+    return place[0] == socket.AF_UNIX and os.path.exists(place[1]) and not Path(place[1]).is_socket()
 
 
 def _is_privileged(place: Place) -> bool:

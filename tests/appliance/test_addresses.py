@@ -207,3 +207,12 @@ def modules() -> dict[str, Path]:
 def binds(path: Path) -> bool:
     calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
     return any(isinstance(func, ast.Attribute) and func.attr in _CALLS for func in calls)
+
+
+async def test_a_path_of_something_else_is_in_use_by_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file"):
+        device = RawDevice([f"ipc://{path}"])
+        with pytest.raises(LinkError, match=f"cannot listen: {path} is no socket: choose another path"):
+            device.open(asyncio.get_running_loop())
+        device.close()

@@ -80,6 +80,12 @@ def test_an_address_with_an_impossible_port(port: str) -> None:
         split_url(f"tcp://127.0.0.1:{port}")
 
 
+@pytest.mark.parametrize("address", ["::1:5555", "fe80::1", "2001:db8::7:9942"])
+def test_an_ipv6_address_without_brackets(address: str) -> None:
+    with pytest.raises(ValueError, match=r"^write an IPv6 address in brackets, as in \[::1\]:5555$"):
+        split_url(f"tcp://{address}")
+
+
 def test_an_ip_address_has_one_form() -> None:
     assert split_url("tcp://[0:0::1]:5") == split_url("tcp://[::1]:5")
     assert split_url("tcp://*:5").host == "*"

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from appliance.commands.check import findings_of
 from tests.docs.dry import faults
 from tests.docs.player import STAGES, follow, name_of, stage_of
 from tests.helpers import ROOT
-from tests.helpers.shown import PAGES, Clone, blocks
+from tests.helpers.shown import PAGES, Clone, blocks, end_of
 from tests.system.namespaces import why_not
 
 LANGUAGES = {"sh", "python", "c", "text", "yaml", "json", "toml", "ini", "mermaid", "sql"}
@@ -77,6 +78,37 @@ def test_most_programs_on_pages_are_run() -> None:
 
 def test_each_stage_is_of_a_page_that_is_run() -> None:
     assert len(list(STAGES.iterdir())) == sum(bool(stage_of(page)) for page in RUN)
+
+
+COPY = re.compile(r"^.*?cp (topologies/\S+) \S*?([\w-]+\.yaml)$", re.MULTILINE)
+WRITE = re.compile(r"^cat (>>?) \S*?([\w-]+\.yaml) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
+CHECK = re.compile(r"^buscoupler check \S*?([\w-]+\.yaml)$", re.MULTILINE)
+
+
+def untold(page: Path) -> list[str]:
+    """Return the findings in the files that a page writes and checks which the block behind does not show."""
+    missing, shown = list[str](), blocks(page)
+    for number, block in enumerate(shown[:-1]):
+        for source, name in COPY.findall(block.text):
+            Path(name).write_text((ROOT / source).read_text())
+        for mode, name, text in WRITE.findall(block.text):
+            with Path(name).open("a" if mode == ">>" else "w") as file:
+                file.write(text)
+        for name in CHECK.findall(block.text)[:1]:
+            told = [line[max(line.find(name), 0) :] for line in shown[number + 1].text.splitlines() if line]
+            found = map(str, findings_of(name) if Path(name).exists() else ())
+            missing += [one for one in found if all(end_of(line, one) is None for line in told)]
+    return missing
+
+
+def test_what_check_finds_in_the_files_of_pages_is_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for page in RUN:
+        home = tmp_path / name_of(page).replace("/", "-")
+        home.mkdir()
+        monkeypatch.chdir(home)
+        assert untold(page) == [], page
 
 
 HELD = re.compile(

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,13 @@ def test_each_file_that_a_page_names_exists(page: Path) -> None:
     found = (name for name in PATH.findall(page.read_text()) if "NAME" not in name)
     missing = [name for name in found if not (ROOT / name).exists() and not name.startswith(TOPICS)]
     assert missing == []
+
+
+def test_the_page_to_read_first_names_each_extra_that_is_for_users() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    _, _, listed = (ROOT / "README.md").read_text().partition("The extras are ")
+    sentence = listed.partition(". ")[0]
+    assert {one for one in extras if f"`{one}`" not in sentence} == FOR_DEVELOPERS
+
+
+FOR_DEVELOPERS = {"bench", "dev", "docs", "engines", "fuzz", "quick"}

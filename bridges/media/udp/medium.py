@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from bridges.media.medium import Medium, Taken, Word
 from bus.confined import Confined
 from bus.key_types import Host, Port, QueueBytes
-from bus.needs import Need, host_needs
+from bus.needs import Listening, Need, host_needs
 from bus.urls import is_loopback
 
 
@@ -78,6 +78,11 @@ class Udp(Medium):
 
     def needs(self) -> Iterator[Need]:
         yield from host_needs(self.host)
+        everywhere = "::" if ":" in self.host else "0.0.0.0"
+        heard_on = everywhere if self.broadcast else self.own_host or everywhere
+        yield Listening(heard_on, self.heard_at, udp=True)
+        if self.broadcast and self.own_host is not None:
+            yield Listening(self.own_host, 0, udp=True)
 
     def takes(self, node: int | None) -> Iterator[Taken]:
         yield Taken(f"UDP port {self.heard_at}", "" if self.broadcast else self.own_host or "")

@@ -225,7 +225,7 @@ class Uplink(PeerOwner):
         self._pauses.reset()
         if not self.up:
             self.up = True
-            log.info("broker %s answers", peer.name)
+            log.info("broker %s %s", peer.name, "takes one packet a connection" if peer.each else "answers")
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
         if peer is self._trial:

@@ -65,6 +65,21 @@ async def test_a_line_too_long_for_a_frame_is_named(tmp_path: Path) -> None:
             await command("send", url, "a", "--file", str(file))
 
 
+async def test_a_directory_has_no_lines(tmp_path: Path, capsys: Out) -> None:
+    async with device() as (_, url):
+        with pytest.raises(SystemExit):
+            await command("send", url, "a", "--file", str(tmp_path))
+    assert f"{tmp_path}: Is a directory" in capsys.readouterr().err
+
+
+async def test_an_address_that_is_not_there_is_waited_for(capsys: Out) -> None:
+    url = f"tcp://192.0.2.1:{free_port()}"
+    assert await command("send", "--listen", url, "a", "--timeout", "0.01") == 1
+    said = capsys.readouterr().err
+    assert f"waiting for {url}" in said
+    assert "listening on" not in said
+
+
 async def test_all_of_a_file_can_be_one_message(tmp_path: Path) -> None:
     file = tmp_path / "all"
     file.write_bytes(b"a\nb\n\x00")

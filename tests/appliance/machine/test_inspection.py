@@ -83,6 +83,30 @@ def test_a_port() -> None:
     assert "does not have that address" in trouble(Listening("192.0.2.1", port))
 
 
+def test_a_udp_port() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", free_port()))
+        port = taken.getsockname()[1]
+        for host in ("127.0.0.1", "0.0.0.0"):
+            text = trouble(Listening(host, port, udp=True))
+            assert f"on UDP port {port}: Address already in use by this process" in text
+        assert trouble(Listening("127.0.0.1", port)) == ""
+    assert trouble(Listening("127.0.0.1", port, udp=True)) == ""
+    assert "does not have that address" in trouble(Listening("192.0.2.1", port, udp=True))
+
+
+@pytest.mark.parametrize("need", [Readable, PageToken])
+def test_what_is_no_file_is_no_matter_of_permissions(need: type[Readable], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in (
+        (tmp_path, "a directory"),
+        (tmp_path / "pipe", "a pipe"),
+        (Path("/dev/null"), "a device"),
+    ):
+        text = f"{path}: it is no regular file, but {kind}: correct the path"
+        assert trouble(need(str(path))) == text
+
+
 @as_root
 def test_a_port_for_root() -> None:
     start = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())

@@ -64,6 +64,9 @@ def test_two_that_forward_are_told_at_the_second_look() -> None:
     assert judged(own, ADDRESSES, seen)["word"] == "ok"
     found = judged(own, ADDRESSES, seen, frozenset({"motor"}))
     assert reasons(found) == [("bridge motor", "gw-a and gw-b both forward")]
+    seen = {"gw-b": Seen(heard("gw-b", candidates=[role("orphan")]))}
+    found = judged(own, ADDRESSES, seen, frozenset({"motor"}))
+    assert reasons(found) == [("bridge motor", "gw-a and gw-b both forward")]
 
 
 def test_another_topology_in_its_place_is_trouble() -> None:

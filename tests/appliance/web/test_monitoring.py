@@ -137,6 +137,7 @@ def test_who_forwards_is_judged_by_lease_and_topology(tmp_path: Path) -> None:
         ("p", "a", "left", "active"), ("p", "b", "right", ""),
         ("q", "c", "right", ""), ("q", "d", "right", ""),
         ("r", "e", "right", "parallel"), ("r", "f", "right", "parallel"),
+        ("s", "g", "right", "orphan"), ("s", "h", "right", ""),
     )  # fmt: skip
     series = [
         f'buscoupler_info{{job="buscoupler",instance="{instance}",topology="{topology}"}} 1 1 1'
@@ -145,7 +146,7 @@ def test_who_forwards_is_judged_by_lease_and_topology(tmp_path: Path) -> None:
         f'buscoupler_role{{job="buscoupler",instance="{instance}",bridge="{bridge}",lease="motors",'
         f'buscoupler_role="{word}"}}' + 3 * f" {word == role:d}"
         for _, instance, bridge, role in roles
-        for word in ("active", "standby", *(("parallel",) if role == "parallel" else ()))
+        for word in dict.fromkeys(("active", "standby", role or "standby"))
     ]
     inputs = "\n".join(
         f"      - {{series: '{name}', values: '{values}'}}"

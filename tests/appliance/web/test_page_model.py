@@ -114,6 +114,7 @@ def test_a_row_has_the_state_of_its_link_and_its_fault_unless_it_is_up(
         ("active", True, False, "ok"),
         ("parallel", True, False, "ok"),
         ("standby", True, False, "ready"),
+        ("orphan", True, False, "wait"),
         ("standby", True, True, "wait"),
         ("standby", False, False, "wait"),
     ],

@@ -11,8 +11,16 @@ from typing import Any
 import pytest
 
 from bridges.media.i2c.memory import MemoryAdapter
+from bridges.media.medium import Medium
 from bridges.media.multicast.datagram import with_crc
+from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import encode
+from bridges.media.uart.medium import Uart
+from bridges.protocols.jsonl.protocol import JsonLines
+from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.xbee.protocol import Xbee
 from bus.hub import Hub, Link
 from bus.ledger import Stats
 from bus.transports.tcp import DialLink, ListenLink
@@ -113,6 +121,23 @@ async def server(said: bytes, stays: bool = False) -> AsyncIterator[tuple[int, l
             client.close()
 
 
+SPOKEN: list[tuple[Protocol, str]] = [
+    (Nmea(), "no sentence"),
+    (JsonLines(), "no json"),
+    (Slip(), "unfinished"),
+    (Xbee(), "no start"),
+]
+CARRIERS: dict[str, Callable[[int], Medium]] = {
+    "socket": lambda port: Uart(port=f"socket://127.0.0.1:{port}"),
+    "tcp": lambda port: Tcp(host="127.0.0.1", port=port),
+}
+
+
+def spoken(medium: Callable[[int], Medium], protocol: Protocol) -> Callable[[int], Any]:
+    """Return what makes a link with a protocol to a port."""
+    return lambda port: medium(port).speaking(protocol, **QUICK)
+
+
 DIALLED: dict[str, tuple[Callable[[int], Any], str]] = {
     "socket": (lambda port: uart_link(f"socket://127.0.0.1:{port}", **QUICK), "unfinished"),
     "rfc2217": (lambda port: uart_link(f"rfc2217://127.0.0.1:{port}", **QUICK), ""),
@@ -122,6 +147,11 @@ DIALLED: dict[str, tuple[Callable[[int], Any], str]] = {
     ),
     "frames": (lambda port: tcp_link("127.0.0.1", port, **QUICK), "framing"),
     "bus": (lambda port: DialLink(f"tcp://127.0.0.1:{port}", **QUICK), "handshake"),
+    **{
+        f"{protocol.key} {carrier}": (spoken(medium, protocol), reason)
+        for protocol, reason in SPOKEN
+        for carrier, medium in CARRIERS.items()
+    },
 }
 
 
@@ -135,7 +165,7 @@ async def test_what_a_server_says_before_it_hangs_up_is_in_the_fault(kind: str) 
             await until(lambda: "Port already in use" in link.fault)
             assert "\r" not in link.fault
         assert not reason or counted(hub).rejected[reason] >= 1
-        assert not reason or counted(hub).noise_bytes >= len(BUSY)
+        assert not reason or counted(hub).noise_bytes >= len(BUSY.rstrip())
 
 
 async def test_cobs_over_tcp_tells_noise_until_messages_come(caplog: pytest.LogCaptureFixture) -> None:

@@ -168,6 +168,16 @@ def test_a_bus_needs_a_free_port_to_listen_at_or_a_name_to_dial() -> None:
     assert list(Sp(address="tcp://0.0.0.0:5555", mode="listen").needs()) == [Listening("0.0.0.0", 5555)]
 
 
+def test_udp_needs_its_own_port_and_address() -> None:
+    assert list(Udp(host="10.0.0.7", port=5).needs()) == [Listening("0.0.0.0", 5, udp=True)]
+    assert list(Udp(host="fe80::1", port=5, own_port=6).needs()) == [Listening("::", 6, udp=True)]
+    named = Udp(host="h", port=5, own_host="10.0.0.1")
+    assert list(named.needs()) == [Lookup("h"), Listening("10.0.0.1", 5, udp=True)]
+    broadcast = Udp(host="10.0.0.255", port=5, own_host="10.0.0.1", broadcast=True)
+    here = [Listening("0.0.0.0", 5, udp=True), Listening("10.0.0.1", 0, udp=True)]
+    assert list(broadcast.needs()) == here
+
+
 def test_a_trunk_takes_longer_by_the_envelopes() -> None:
     assert (LINE.seconds(100, True) or 0) / LINE.byte_s == pytest.approx(100 + 12 + 4 + 1 + 2)
     assert (LINE.seconds(100, False) or 0) / LINE.byte_s == pytest.approx(100 + 4 + 1 + 2)

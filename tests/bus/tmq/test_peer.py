@@ -1,8 +1,9 @@
-"""A peer that takes no connection in time, because its program is starved and its accept queue is full."""
+"""Peers: a starved one takes no connection in time, and another program is no peer at all."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import MESSAGE, Hello
 from bus.wire.frame import pack
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import StarvedClient
 
 QUICK = Options(connect_s=0.1, doubt_s=0.2, verdict_s=0.05, retry_min_s=0.001, queue_bytes=1000)
@@ -116,3 +118,47 @@ async def test_a_peer_that_others_can_stand_in_for_fails_at_once(starved: Starve
     made.send(frame(0))
     await until(lambda: made.state not in ("idle", "connecting"))
     assert (made.state, owner.reasons, stats.dropped) == ("down", ["timed out"], {"peer gone": 1})
+
+
+STRANGERS = {
+    "a bus": (bytes.fromhex("0053500000700000"), "not a TMQ packet: 00 53 50 00 00 70 00 00"),
+    "a server of ZeroMQ": (bytes.fromhex("ff00000000000000017f"), "not a TMQ packet: 01 7f"),
+    "a busy serial server": (
+        b"\xff\xfb\x03Port already in use\r\n",
+        "not a TMQ packet: ff fb 03 50 6f 72 74 20; it said: Port already in use",
+    ),
+    "SSH": (b"SSH-2.0-x\r\n", "not a TMQ packet: 53 53 48 2d 32 2e 30 2d; it said: SSH-2.0-x"),
+}
+
+
+@pytest.mark.parametrize("is_broker", [True, False])
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("kind", STRANGERS)
+async def test_a_program_that_speaks_otherwise_has_failed(kind: str, stays: bool, is_broker: bool) -> None:
+    words, fault = STRANGERS[kind]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(words)
+        if stays:
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", free_port()) as server:
+        stats, owner = Stats(), Failures()
+        setup = PeerSetup(
+            asyncio.get_running_loop(),
+            replace(QUICK, connect_s=0.5),
+            lambda flags: Hello(1, 1000, flags),
+            stats,
+            owner,
+            lambda *_: None,
+            patient=not is_broker,
+            answers=is_broker,
+        )
+        made = Peer(server.sockets[0].getsockname(), setup)
+        made.send(frame(0), frame(1))
+        await until(lambda: owner.reasons != [])
+        assert (made.state, made.each, owner.reasons) == ("down", False, [fault])
+        assert (stats.sent, stats.dropped, stats.balance()) == (1, {"peer gone": 1}, 0)
+        made.close()
