@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from os.path import normpath
 
 from bus.errors import TopologyError
+from bus.key_types import Names
 from bus.names import RESERVED
 from bus.wire.pattern import collisions, hexadecimal
 from topologies.checks.addresses import find_misplaced
@@ -201,12 +202,22 @@ def _unmatched(wiring: Wiring) -> Iterator[Finding]:
     """Yield patterns of sides that no frame matches, because the bridge itself carries others."""
     for joint in wiring.joints:
         side, whole = joint.side, joint.spec.pattern
-        lists = (side.allowed, side.denied)
-        for names in [names for one in lists for names in (*one.both, *one.inward, *one.outward)]:
+        for names in _inside(side):
             if not related(tokens(names), tokens(whole)):
                 text = f"{_slashed(names)} matches nothing here: the bridge carries {_slashed(whole)} only"
                 yield warning(side.where, text)
         yield from _misnamed(side)
+
+
+def _inside(side: Side) -> Iterator[Names]:
+    """Yield the patterns of a side that frames have inside the bridge."""
+    for one in (side.allowed, side.denied):
+        yield from (*one.both, *one.inward, *one.outward)
+    yield from (one.pattern for one in side.limits)
+    if side.opaque is not None:
+        yield side.opaque
+    if side.prefix:
+        yield side.prefix
 
 
 def _misnamed(side: Side) -> Iterator[Finding]:

@@ -16,10 +16,12 @@ def find_frames_only(topology: Topology) -> Iterator[Finding]:
         sides = [side for side in spec.at(spec.on[0]) if is_bus(side)]
         if len(sides) < 2:
             continue
-        if takes_frames_only(spec):
+        bare = [side for side in sides if side.opaque is None]  # the others make frames of such messages
+        if takes_frames_only(spec) and len(bare) == len(sides):
             yield note(spec.where, _FRAMES_ONLY)
             continue
-        yield from (note(side.where, _FRAMES_ONLY) for side in sides if takes_frames_only(side))
+        framed = [side for side in bare if takes_frames_only(spec) or takes_frames_only(side)]
+        yield from (note(side.where, _FRAMES_ONLY) for side in framed)
 
 
 def find_unequal_limits(topology: Topology) -> Iterator[Finding]:

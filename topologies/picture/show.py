@@ -104,7 +104,8 @@ def place_of(topology: Topology, bridge: str, gateway: str) -> str:
 
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
     group = f"group {spec.group}" if spec.group else ""
-    framed = _frames_only(takes_frames_only(spec))
+    makes_frames = any(side.opaque is not None for side in spec.at(gateway))
+    framed = _frames_only(takes_frames_only(spec) and not makes_frames)
     label = _line(f"bridge {name}", group, place_of(topology, name, gateway), _pattern(spec.pattern), framed)
     return label, [
         (_side(topology, side), [*_carried(side), *_quantities(side)]) for side in spec.at(gateway)
@@ -114,7 +115,7 @@ def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tr
 def _side(topology: Topology, side: Side) -> str:
     filtered = "filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
     trunk = _trunk(is_trunk(topology, side))
-    framed = _frames_only(is_bus(side) and takes_frames_only(side))
+    framed = _frames_only(is_bus(side) and side.opaque is None and takes_frames_only(side))
     words = [
         *side.renaming.words(),
         *_passing(side),

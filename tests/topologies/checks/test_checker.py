@@ -282,6 +282,11 @@ def test_a_pattern_that_the_bridge_does_not_carry_matches_nothing() -> None:
     text = TWO + "bridges:\n" + bridge("x", ", pattern: fridge", left=", %s")
     for dead in ("pattern: oven/temp", "allow: [fridge/temp, oven/temp]", "deny: {in: oven/temp}"):
         assert warnings(text % dead) == ["oven/temp matches nothing here: the bridge carries fridge only"]
+    limit = "limits: [{pattern: %s, frames_per_s: 1}]"
+    for dead in ("opaque: oven/temp", "prefix: oven/temp", limit % "oven/temp"):
+        assert warnings(text % dead) == ["oven/temp matches nothing here: the bridge carries fridge only"]
+    for alive in ("opaque: fridge", "prefix: fridge", limit % "fridge/temp"):
+        assert warnings(text % alive) == []
     for alive in ("pattern: fridge/temp", "allow: [fridge/temp]", "deny: [/]"):
         assert warnings(text % alive) == []
 

@@ -30,6 +30,9 @@ PATTERNED = BRIDGE % ("pattern: fridge, ", "bus: one, bus: two")
         ("", "bus: one, bus: two", []),
         ("", "bus: one, {bus: two, deny: fridge}", []),
         ("", "bus: one, {bus: two, allow: [[]]}", []),
+        ("pattern: fridge, ", "{bus: one, opaque: fridge/x}, bus: two", ["bridges.b.join[1]"]),
+        ("pattern: fridge, ", "{bus: one, opaque: fridge/x}, {bus: two, opaque: fridge/y}", []),
+        ("", "{bus: one, opaque: fridge/x, allow: fridge}, bus: two", []),
         ("pattern: fridge, ", "bus: one, uart: /dev/x", []),  # a field medium carries frames only anyway
     ],
 )
@@ -45,6 +48,8 @@ def test_a_note_says_where_only_frames_cross_between_buses(
 
 def test_show_says_it_too() -> None:
     assert "bridge b  pattern fridge  frames only\n" in show(loads(PATTERNED))
+    opaque = BRIDGE % ("pattern: fridge, ", "{bus: one, opaque: fridge, allow: fridge}, bus: two")
+    assert "frames only" not in show(loads(opaque))
     text = BRIDGE % ("", "{bus: one, allow: fridge}, {bus: two, deny: x}, {uart: /dev/x, allow: fridge}")
     sides = [line.split("  ", 1)[1:] for line in show(loads(text)).split("\n")[-3:]]
     assert [words[-1].split("─ ")[-1] for words in sides] == [
