@@ -29,9 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--host", action="append", required=True, metavar="HOST", help="address or name that peers dial"
     )
     for one in (gateway, renew):
-        one.add_argument(
-            "--ca", metavar="FILE", help="the authority" + "; none for its own renewal" * (one is renew)
-        )
+        more = "; none for its own renewal" if one is renew else ", which signs"
+        one.add_argument("--ca", required=one is gateway, metavar="FILE", help=f"the authority{more}")
         one.add_argument("--ca-key", metavar="FILE", help="its key; beside it by default, as .key")
     show.add_argument("file", nargs="+", metavar="FILE", help="certificates in PEM")
     show.add_argument("--json", action="store_true", help="print one JSON document for each certificate")
@@ -77,8 +76,6 @@ def _new(options: argparse.Namespace) -> int:
 def _gateway(options: argparse.Namespace) -> int:
     from appliance.certificates import files, making
 
-    if options.ca is None:
-        raise BusError("which authority signs? Name it with --ca")
     by = files.read(options.ca, options.ca_key or files.key_path(options.ca))
     key = options.key or files.key_path(options.file)
     made = making.gateway(_name(options), options.host, by, _now(), options.days)

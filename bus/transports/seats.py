@@ -33,6 +33,11 @@ def room() -> int:
     return soft - min(SPARE, soft // 4)
 
 
+def dials(most: int = 1 << 20) -> int:
+    """Return how many descriptors may be for what peers make us open: `most`, or a quarter of `room()`."""
+    return min(most, room() // 4)
+
+
 def host_of(sock: socket.socket, peer: str) -> str:
     """Return the host that a connection counts for; `peer` is its address in words, HOST:PORT.
 

@@ -10,6 +10,7 @@ from typing import Final
 from bus.errors import FrameError, LinkError
 from bus.ledger import Stats
 from bus.serving.rejections import Rejections
+from bus.transports.seats import dials
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from devices.dbp.nodes.client import Client
@@ -97,7 +98,7 @@ class Subscribed:
         for key in self._sockets.keys() - wanted:
             self._sockets.pop(key).close()
         new = sorted(wanted - self._sockets.keys())
-        room = PUBLISHERS - len(self._sockets)
+        room = max(0, dials(PUBLISHERS) - len(self._sockets))
         self._left_out = max(0, len(new) - room)
         for key in new[:room]:
             self._sockets[key] = self._socket(key)

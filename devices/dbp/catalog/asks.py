@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from bus.transports.seats import room
+from bus.transports.seats import dials
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import Address
@@ -86,7 +86,7 @@ class Asks:
 
     def _make_room(self, host: str) -> bool:
         """Close a connection if one more to a service of `host` needs it. Return whether there is room."""
-        own, most = self._hosts.get(host, {}), max(2, min(self._most, room() // 4))
+        own, most = self._hosts.get(host, {}), max(2, dials(self._most))
         has_share = len(own) >= min(OF_HOST, most // 2)
         full = len(self._lines) >= most and not has_share
         if not (full or has_share):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from bus.errors import LinkError
 from bus.text import plain
 from bus.transports.binding import Binding
-from bus.transports.seats import room
+from bus.transports.seats import dials
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.line import check_catalog
 from devices.dbp.nodes.listing import Address, Listed
@@ -155,7 +155,7 @@ class Proxy(Service):
     def offered(self, tunnel: Tunnel, services: dict[str, dict[str, Any]]) -> None:
         if tunnel is self._tunnel:
             taken = takes_of(services, self._spec.accepts, self._hello.id, self._proxied)
-            fit = fitting(taken, room() // 4)
+            fit = fitting(taken, dials())
             self._note_left_out(frozenset(taken.keys() - fit.keys()))
             self._proxy_all(fit, tunnel)
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from bus.errors import words_of
-from bus.transports.seats import Seats
+from bus.transports.seats import Seats, dials
 from devices.dbp.nodes.listing import Address
 from devices.dbp.proxy import wire
 from devices.dbp.proxy.wire import DATA_BYTES, HEAD, WINDOW_BYTES, Head, Hello, Target
@@ -212,7 +212,7 @@ class Tunnel:
         if target is None or number % 2 == self._next % 2 or number in self._streams:
             return "a malformed opening of a stream"
         address = self._near.address_of(target)
-        if address is None or self._opened_by(number) >= STREAMS_MAX:
+        if address is None or self._opened_by(number) >= dials(STREAMS_MAX):
             reason = "not offered" if address is None else "streams full"
             self.refused[reason] += 1
             self._write(wire.pack_close(number, reason))

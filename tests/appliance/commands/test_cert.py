@@ -215,7 +215,6 @@ def test_check_warns_of_the_end_and_finds_nothing_else(plant: Path) -> None:
 
 
 WRONG = {
-    "no authority": ("gateway", "x.pem", "--host", "x"),
     "an authority that is none": ("gateway", "x.pem", "--ca", "gw-a.pem", "--host", "x"),
     "no file": ("gateway", "x.pem", "--ca", "none.pem", "--host", "x"),
     "no certificate": ("show", "gw-a.key"),
@@ -245,3 +244,13 @@ def test_a_number_of_days_has_few_digits(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         cert("renew", "x.pem", "--ca", "ca.pem", "--days", "9" * 5000)
     assert "1 to 36500 days" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--host", "x"), ("--ca", "ca.pem")], ids=["no authority", "no host"])
+def test_what_is_always_needed_is_not_optional_in_the_usage(
+    words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cert("gateway", "x.pem", *words)
+    assert ended.value.code == 2
+    assert "required: --" in capsys.readouterr().err

@@ -7,13 +7,15 @@ import pytest
 from bus.asking import Answer, Question, ask, read
 from bus.errors import FrameError
 from bus.hub import Hub
+from bus.transports import seats
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from devices.cache.device import CacheSpec
 from devices.cache.service import Cache
-from devices.cache.subscribed import frame_of
+from devices.cache.subscribed import Subscribed, frame_of
 from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
+from devices.dbp.nodes.listing import read_listing
 from devices.dbp.nodes.service import Service
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
@@ -27,6 +29,16 @@ def test_a_publication_as_a_frame() -> None:
     for message in ([b"\xff", b"x"], [b"t", bytes(2049)], [b"a/" * 300, b"x"]):
         with pytest.raises(FrameError):
             frame_of("fridge", message)
+
+
+async def test_connections_to_publishers_leave_descriptors_to_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "room", lambda: 8)
+    subscribed = Subscribed("tcp://127.0.0.1:1", lambda _: None)
+    subscribed.open(asyncio.get_running_loop())
+    pubs = {f"s{n}": {"interfaces": {"pub": {"ip": "127.0.0.1", "port": 1}}} for n in range(5)}
+    subscribed.follow(read_listing(pubs))
+    assert subscribed.counts == {"publishers": 2, "publishers_left_out": 3}
+    subscribed.close()
 
 
 async def test_services_are_found_heard_and_left() -> None:

@@ -2,10 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from bus.transports import seats
 from devices.dbp.catalog import asks as module
 from devices.dbp.catalog.asks import Asks
 from devices.dbp.catalog.bounds import Bounds
@@ -117,8 +118,7 @@ async def test_a_service_that_is_gone_waits_no_longer(
 async def test_connections_leave_descriptors_to_peers(
     asking: Asking, silent: Address, monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int
 ) -> None:
-    found: Callable[[], int] = lambda: descriptors  # noqa: E731
-    monkeypatch.setattr(module, "room", found)
+    monkeypatch.setattr(seats, "room", lambda: descriptors)
     for host in range(MOST):
         for number in range(MOST):
             asking.ask(f"{host} {number}", f"10.0.0.{host}", silent)

@@ -16,7 +16,7 @@ from bus.transports.options import Tls
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.service import Service
 from devices.dbp.proxy import service as module
-from devices.dbp.proxy import wire
+from devices.dbp.proxy import tunnel, wire
 from devices.dbp.proxy.crossing import context
 from devices.dbp.proxy.device import ProxySpec
 from devices.dbp.proxy.service import SHORT, Proxy
@@ -140,7 +140,7 @@ async def test_only_what_both_allow_lists_name(make: Make, catalogs: list[str]) 
 async def test_ports_of_services_leave_descriptors_to_peers(
     make: Make, catalogs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "room", lambda: 16)
+    monkeypatch.setattr(module, "dials", lambda: 4)
     upper, _ = await joined(make, catalogs, ("*",), ("*",))
     async with Service("b", catalog=catalogs[1], port=0) as b, Client(catalogs[0]) as above:
         await b.listed()
@@ -151,6 +151,19 @@ async def test_ports_of_services_leave_descriptors_to_peers(
             await listed(above, "b")
             await b.close()
             await listed(above, "a")
+
+
+async def test_streams_of_the_other_side_leave_descriptors_to_peers(
+    make: Make, catalogs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tunnel, "dials", lambda most: min(most, 0))
+    _, lower = await joined(make, catalogs, ("*",), ("*",))
+    async with Service("low", catalog=catalogs[1], port=0) as low, Client(catalogs[0]) as above:
+        await low.listed()
+        await listed(above, "low")
+        asked = asyncio.ensure_future(above.ask("low", "echo", b"down"))
+        await until(lambda: lower.rejected.get("streams full", 0) > 0)
+        asked.cancel()
 
 
 async def test_a_lost_connection_takes_the_services_away_and_brings_them_back(
