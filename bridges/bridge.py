@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 
-from bridges.handover.entrance import ALONE, Rank
+from bridges.handover.entrance import ALONE, Entrance, Rank
 from bridges.handover.gate import Gate, never
 from bridges.handover.parallel import Parallel
 from bridges.handover.window import AGE_S
@@ -85,18 +85,23 @@ class Bridge(Inside):
         """
         rest = on_lapse, age_s, rank, in_doubt
         gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, *rest)
-        self.gate = gate
+        self._enter_by(gate)
         return gate
 
     def forward_beside_others(self, rank: Rank) -> Parallel:
         """Forward, as all other candidates do at the same time, with the stamps that they share."""
         parallel = Parallel(self.sides, self.origin, self.clock, rank)
-        self.gate = parallel
+        self._enter_by(parallel)
         return parallel
 
     def stand_alone(self) -> None:
         """Forward without asking, as no other gateway runs this bridge."""
-        self.gate = None
+        self._enter_by(None)
+
+    def _enter_by(self, entrance: Entrance | None) -> None:
+        if self.gate is not None:
+            self.gate.end()
+        self.gate = entrance
 
     def is_guest(self, pipe: Pipe) -> bool:
         """Tell whether anybody may be at the other end; at a trunk there are appliances."""

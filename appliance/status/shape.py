@@ -212,7 +212,7 @@ KEYS: Final[Mapping[str, Key]] = {
     "candidates": Key(
         [_ROLE],
         "each failover group that this gateway is in: `bridge`, `lease` (the group, if it has one), "
-        "`role` (`active`, `standby`, `parallel`), `ready`, `settling` "
+        "`role` (`active`, `standby`, `doubt`, `orphan`, `fenced`; `parallel`), `ready`, `settling` "
         "([after a start](failover.md#the-first-seconds)), `cause`, `epoch`, `holder`, `takeovers`, "
         "`brokers`; `lease_ms` that it claims, "
         "grown by `late_ms` of this machine and the brokers; `takeovers_without_fault` and "

@@ -89,3 +89,6 @@ class Entrance(Protocol):
 
     def forget(self, stats: Stats) -> None:
         """Keep nothing back any more of what came in by a pipe, which goes."""
+
+    def end(self) -> None:
+        """Keep nothing back any more, as another entrance takes this one's place."""

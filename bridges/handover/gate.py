@@ -169,6 +169,9 @@ class Gate:
     def forget(self, stats: Stats) -> None:
         """Keep what came in by a pipe that goes: the window keeps it whether its pipe is there or not."""
 
+    def end(self) -> None:
+        """Keep nothing back: what the window has, another gateway sends or has sent."""
+
     def lapsed(self) -> bool:
         """Tell whether our turn ended since the last batch entered. If so, take back all waiting messages."""
         if not self.forwarding or self._may_forward(self._clock()):

@@ -125,6 +125,10 @@ class Parallel:
         for kept in mine:
             self._let_go(kept)
 
+    def end(self) -> None:
+        """Let go all that is kept back, in order: it came in while this gateway forwarded."""
+        self._let_go_while(lambda _: True)
+
     def lapsed(self) -> bool:
         """Return False: it forwards as long as it runs."""
         return False

@@ -155,7 +155,8 @@ def _name() -> "Column":
 
 def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
     """Find from when until when a condition holds, in long rows of its signals: between two values a signal
-    has the first of them. A signal that has no value yet makes no condition true.
+    has the first of them. A signal that has no value yet makes no condition true, nor does NaN, but of a
+    condition that asks for it (`isnan`): to engines it is more than all numbers.
 
     The values are put in one order, by one task.
     """
@@ -165,6 +166,9 @@ def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
     in_time = one.orderBy("ts_ns")
     held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column, _ in condition.columns]
     known = rows.select("ts_ns", *columns).select("ts_ns", *held)
+    if "nan" not in condition.sql.lower():
+        numbers = [column for column, _ in condition.columns if column[0] == "s"]
+        known = known.withColumns({name: F.when(~F.isnan(name), F.col(name)) for name in numbers})
     holds = F.coalesce(F.expr(condition.sql), F.lit(False)).alias("holds")
     moments = known.select("ts_ns", holds).groupBy("ts_ns").agg(F.max("holds").alias("holds"))
     before = F.coalesce(F.lag("holds").over(in_time), F.lit(False))

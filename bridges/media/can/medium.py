@@ -117,6 +117,11 @@ class Can(Medium):
             raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
         if not self.options.get("local_loopback", True):
             raise ValueError("local_loopback must be on: it confirms that a frame was sent")
+        if self.interface == "socketcan" and "/" in str(self.channel):
+            raise ValueError(
+                f"{self.channel} is no network interface, as SocketCAN has: set interface to slcan, "
+                "or to what the adapter speaks"
+            )
         self._check_subjects()
         if self.gather_ms != GATHER_MS and self.interface != "socketcan":
             raise ValueError("gather_ms has no effect without socketcan")

@@ -12,11 +12,13 @@ from bridges.handover.entrance import Rank
 from bridges.policy import Policy
 from bridges.rules import Seen
 from bridges.simulate.loop import run
+from bus.balance import imbalances
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
+from tests.bridges.support import RecordingPipe
 
 ORIGIN = 0xABCD
 LAG_S = 0.01
@@ -226,3 +228,24 @@ def test_two_copies_cost_twice_the_bytes_and_next_to_nothing_where_all_hear(
         assert least <= by_copies / whole <= most
 
     run(live())
+
+
+@pytest.mark.parametrize("mode", ["alone", "leased", "parallel"])
+async def test_what_is_kept_back_goes_on_before_a_reload_changes_the_mode(mode: str) -> None:
+    bridge = Bridge("x", ORIGIN)
+    near, far = bridge.side("near", Policy(trunk=True)), bridge.side("far", Policy(trunk=True))
+    said, heard = RecordingPipe("said"), RecordingPipe("heard")
+    near.attach(said)
+    far.attach(heard)
+    bridge.forward_beside_others(Rank(0, 2))
+    near.publish(from_payloads([pack(1, (7, 1))]), said)
+    assert heard.messages == []
+    if mode == "alone":
+        bridge.stand_alone()
+    elif mode == "leased":
+        bridge.stand_by(lambda _: False)
+    else:
+        bridge.forward_beside_others(Rank(1, 2))
+    assert len(heard.messages) == 1
+    near.detach(said)
+    assert imbalances([bridge]) == []

@@ -147,6 +147,13 @@ def test_can_says_what_it_is_set_to() -> None:
     assert group.wire("gw") == "can 239.74.163.2:43113"
 
 
+@pytest.mark.parametrize("channel", ["/dev/ttyACM0", "socket://10.0.0.7:4000"])
+def test_an_adapter_at_a_serial_port_is_not_socketcan(channel: str) -> None:
+    Can(channel=channel, interface="slcan")
+    with pytest.raises(ValueError, match=f"{channel} is no network interface.* set interface to slcan"):
+        Can(channel=channel)
+
+
 def test_settings_that_have_no_effect_without_fd_are_refused() -> None:
     without_effect: list[Any] = [{"data_bitrate": 2_000_000}, {"mixed": "classic"}, {"bitrate_switch": False}]
     for settings in without_effect:

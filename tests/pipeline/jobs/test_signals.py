@@ -138,6 +138,17 @@ def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> No
             answers(spark, root, "--where", condition)
 
 
+@pytest.mark.engines(SAIL)
+def test_nan_is_above_and_below_no_number(spark: "SparkSession", tmp_path: Path) -> None:
+    """It is a value all the same: it ends the one before."""
+    levels = (b"5", b"50", b"nan", b"5", b"nan", b"60")
+    capture_of(tmp_path, {"gw-a": [Seen(n, "tank/level", one) for n, one in enumerate(levels)]})
+    for condition, at in {"level > 9": [1, 5], "level < 9": [0, 3], "isnan(level)": [2, 4]}.items():
+        found = of(spark, tmp_path, JOB.parsed(str(tmp_path), "--where", condition))[0]
+        assert [(row["start_ns"] - START_NS) // MS for row in found] == at, condition
+        assert all(row["end_ns"] - row["start_ns"] <= MS for row in found)
+
+
 @pytest.mark.engines(SPARK, SAIL)
 def test_each_gap_and_each_time_out_of_range(spark: "SparkSession", tmp_path: Path) -> None:
     """A run goes on over the borders of files, and ends where a file begins within the range."""
