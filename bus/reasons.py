@@ -105,7 +105,9 @@ DROPPED: Final = (
     Reason("multiplexer", "trouble", "dbc: a signal on several pages, none of which is chosen"),
     Reason("fill failed", "trouble", "dbc: the function that fills a signal failed; the link says how"),
     Reason("address lost", "trouble", "dbc: another node of J1939 has taken the address"),
-    Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
+    Reason(
+        "failed", "trouble", "a service on the bus, or a protocol, has a defect: the log or the link says it"
+    ),
     Reason("refused", "trouble", "NNG, the kernel, a collector or an outlet did not accept the message"),
 )
 """The reasons of dropped messages. The kernel may add its own words."""
@@ -130,6 +132,7 @@ REJECTED: Final = (
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
+    Reason("failed", "trouble", "a protocol has a defect: the link says which"),
     Reason("untold", "trouble", "a protocol: the item became no frame, and the protocol told no reason"),
     Reason("another sender", "trouble", "raw, dbc: an identifier of `send` that somebody else sends"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),

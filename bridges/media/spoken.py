@@ -282,7 +282,7 @@ class SpokenPipe(OpenPipe):
 
     def _gone(self, why: str) -> None:
         if not self._closed:
-            self._publish(self._translator.end(self._loop.time()))
+            self._publish(self._translator.finish(self._loop.time()))
         super()._gone(why)
 
     def _wait_for_room(self) -> None:

@@ -5,14 +5,19 @@ Times are seconds on a monotonic clock, and arguments. A translator never raises
 
 from collections.abc import Callable, Collection, Sequence
 from math import inf
+from pathlib import Path
+from traceback import walk_tb
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from bridges.items import Items
 from bus.ledger import Stats
+from bus.text import plain
 from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, Frame, pack, unpack
 
 T = TypeVar("T")
+FAILED = "failed"
+"""The reason for what a defect of the protocol ended."""
 UNTOLD = "untold"
 """The reason for an item that became no frame, where the protocol told none."""
 LOOK_S = 0.05
@@ -84,8 +89,9 @@ class Translator(Generic[T]):
     the connection, and opens it again. `settled` are the lengths of held messages that wait no longer, each
     with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
     since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
-    that are surely none. Media call `take`, `give` and `advance`, which count the items. `came_ns` are the
-    times at which the messages of the last `take` came, where the medium knew when each item did; else ().
+    that are surely none. `came_ns` are the times at which the messages of the last `take` came, where the
+    medium knew when each item did; else (). Media call `take`, `give`, `give_all`, `advance` and `finish`,
+    which count the items, and let no exception out.
     """
 
     asks: ClassVar[bool] = False
@@ -144,10 +150,14 @@ class Translator(Generic[T]):
         """
         stats = self.wire.stats
         before = self.found + sum(stats.rejected.values())
-        if stamps_ns:
-            messages, self.came_ns = self.receive_stamped(items, stamps_ns, now_s)
-        else:
-            messages, self.came_ns = self.receive(items, now_s), ()
+        try:
+            if stamps_ns:
+                messages, self.came_ns = self.receive_stamped(items, stamps_ns, now_s)
+            else:
+                messages, self.came_ns = self.receive(items, now_s), ()
+        except Exception as error:
+            messages, self.came_ns = [], ()
+            self._fail(error, len(items))
         told = self.found + sum(stats.rejected.values()) - before
         if self.wire.items == "bytes":
             stats.items += told
@@ -160,15 +170,47 @@ class Translator(Generic[T]):
 
     def give(self, message: bytes, now_s: float) -> Sent[T]:
         """Return what `send` does, and count the items."""
-        sent = self.send(message, now_s)
+        try:
+            sent = self.send(message, now_s)
+        except Exception as error:
+            self._fail(error)
+            return Sent(why=FAILED)
         self.wire.stats.said += len(sent.items)
         return sent
 
+    def give_all(self, messages: Sequence[bytes], now_s: float) -> Sequence[T] | None:
+        """Return what `each` does."""
+        try:
+            return self.each(messages, now_s)
+        except Exception as error:
+            self._fail(error)
+            return None
+
     def advance(self, now_s: float) -> Turn[T]:
         """Return what `turn` does, and count the items."""
-        turn = self.turn(now_s)
+        try:
+            turn = self.turn(now_s)
+        except Exception as error:
+            self.due_s = inf  # it would fail again and again
+            self._fail(error, 1)
+            return Turn()
         self.wire.stats.said += len(turn.items)
         return turn
+
+    def finish(self, now_s: float) -> list[bytes]:
+        """Return what `end` does."""
+        try:
+            return self.end(now_s)
+        except Exception as error:
+            self._fail(error, 1)
+            return []
+
+    def _fail(self, error: Exception, count: int = 0) -> None:
+        """Tell of a defect in the protocol, whose exceptions must not reach the bus; reject what it ended."""
+        self.wire.stats.reject(FAILED, count)
+        *_, (frame, line) = walk_tb(error.__traceback__)
+        place = f"{Path(frame.f_code.co_filename).name}:{line}"
+        self.condition = plain(f"the protocol has a defect: {type(error).__name__}: {error} ({place})")
 
     def misfit(self, identifiers: Collection[int]) -> str:
         """Return what may be wrong, in a few words, where none of the frames with these identifiers is

@@ -141,7 +141,7 @@ class TranslatedVoice(Voice):
         return sent
 
     def run(self, messages: Sequence[bytes], now_s: float) -> Sequence[CanFrame] | None:
-        frames = self.translator.each(messages, now_s)
+        frames = self.translator.give_all(messages, now_s)
         if frames is None or self._subjects:
             return None
         return frames if self._fd or not has_fd(frames) else None
@@ -299,5 +299,5 @@ class CanSpokenPipe(CanPipe):
 
     def _end(self, why: str) -> None:
         self._alarm.cancel()
-        self.stats.reject("closed", len(self._translator.end(self._loop.time())))
+        self.stats.reject("closed", len(self._translator.finish(self._loop.time())))
         super()._end(why)

@@ -250,7 +250,7 @@ class I2cSpokenPipe(OpenPipe):
 
     def _gone(self, why: str) -> None:
         if not self._closed:
-            self._publish(self._translator.end(self._loop.time()))
+            self._publish(self._translator.finish(self._loop.time()))
         super()._gone(why)
 
     def _end(self, why: str) -> None:

@@ -188,7 +188,7 @@ class _Peer:
 
     def end(self) -> bytes:
         """Stop, and return nothing: the translator counts what became no message."""
-        messages = self.translator.end(self._loop.time())
+        messages = self.translator.finish(self._loop.time())
         self._count(b"")
         self.watch.close()
         self._alarm.cancel()

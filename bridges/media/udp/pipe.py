@@ -224,7 +224,7 @@ class UdpPipe(OpenPipe):
         cancel(self._timer)
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
-        self.stats.reject("closed", self._turns.end() + len(self._translator.end(self._loop.time())))
+        self.stats.reject("closed", self._turns.end() + len(self._translator.finish(self._loop.time())))
         if self._message:
             self._queue.settle(len(self._message), "closed")
         self._queue.clear("closed")
