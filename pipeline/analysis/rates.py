@@ -70,6 +70,11 @@ def by_prefix(windows: "DataFrame", depth: int = 1) -> "DataFrame":
     return total.orderBy(F.desc(F.col("brought") + F.col("put")), "bus", *_tokens(depth))
 
 
+def newest_first(windows: "DataFrame", depth: int = 1) -> "DataFrame":
+    """Put windows in order: the last one first, by segment and prefix."""
+    return windows.orderBy(F.desc("start_ns"), "bus", *_tokens(depth))
+
+
 def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
     """Find the peers that brought most, by gateway and segment."""
     who = ("gateway", "hub", "bus", "peer")

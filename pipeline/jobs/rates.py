@@ -50,8 +50,6 @@ def fitting(
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
-    from pyspark.sql import functions as F
-
     from pipeline.analysis import rates
     from pipeline.cache import cached
 
@@ -64,7 +62,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
         Table("prefixes", "By segment and prefix", rates.by_prefix(windows, options.depth), 50),
         Table("talkers", "Top talkers", rates.talkers(rows)),
         Table("media", "How full the media are", rates.media(windows, options.seconds, capacity)),
-        Table("windows", "The last windows", windows.orderBy(F.desc("start_ns"), "bus"), _WINDOWS),
+        Table("windows", "The last windows", rates.newest_first(windows, options.depth), _WINDOWS),
     ]
 
 

@@ -61,8 +61,9 @@ class _Rs485(node.Rs485):
 
 
 def _rs485(pieces: Pieces) -> object:
+    """Read a line. Which polls are answered depends on when they are read, so the answers are left out."""
     line = Line()
-    return _on_line(_Rs485(line, 7), line, pieces), line.said
+    return _on_line(_Rs485(line, 7), line, pieces)
 
 
 class _Tcp(node.Tcp):
