@@ -290,13 +290,16 @@ class Rs485(Uart):
         if len(message) != 4 or message[0] != 0xE2 or message[2] != 0xFF:
             return message
         if message[1] == self.node and message[3] == 0:
-            self.polls += 1
-            self.rest = self.rest or self.uart.read(64) or b""
-            if len(self.rest.strip(b"\0")) < 3:  # else `poll` came late, and others have the turn
-                self._answer(self.queue.pop(0) if self.queue else bytes((0xE2, self.node, 0xFF, 1)))
+            self._answer()
         return None
 
-    def _answer(self, message):
+    def _answer(self):
+        self.polls += 1
+        self.rest = self.rest or self.uart.read(64) or b""
+        if len(self.rest.strip(b"\0")) < 3:  # else `poll` came late, and others have the turn
+            self._say(self.queue.pop(0) if self.queue else bytes((0xE2, self.node, 0xFF, 1)))
+
+    def _say(self, message):
         sleep_ms(1)
         if self.drive:
             self.drive(1)
