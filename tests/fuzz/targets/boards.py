@@ -56,7 +56,7 @@ def _uart(pieces: Pieces) -> object:
 class _Rs485(node.Rs485):
     """Answers at once: a board sleeps a millisecond before."""
 
-    def _answer(self, message: bytes) -> None:
+    def _say(self, message: bytes) -> None:
         node.Uart.send(self, message)
 
 
