@@ -9,12 +9,9 @@ from appliance.commands.service import catalog_argument
 from appliance.probe.words import columns
 from appliance.process.running import run_loop
 from bus.text import plain, plain_lines
-from devices.dbp.catalog import wire
 from devices.dbp.nodes.client import TIMEOUT_S, Client
 from devices.dbp.nodes.listing import Listed
-from devices.dbp.nodes.requests import check_word
-
-PING = wire.PING.decode()
+from devices.dbp.nodes.requests import check_asked
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def _word(word: str) -> str:
     """Return the word of a request. Raises `ArgumentTypeError`."""
     try:
-        if word != PING:
-            check_word(word)
+        check_asked(word)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return word

@@ -18,7 +18,7 @@ from devices.dbp.nodes.asking import Asker, Ended
 from devices.dbp.nodes.line import check_catalog
 from devices.dbp.nodes.listing import Address, Listed, read_listing
 from devices.dbp.nodes.presence import NodeError
-from devices.dbp.nodes.requests import ERROR, Request, check_word
+from devices.dbp.nodes.requests import ERROR, Request, check_asked
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 
@@ -113,8 +113,7 @@ class Client:
         """
         for frame in body:
             check_bytes(frame, "a body")
-        if word != wire.PING.decode():
-            check_word(word)
+        check_asked(word)
         frames = requests.pack(Request(word, body or (b"",)), time.time())
         if not requests.fits(frames, self._limits):
             raise NodeError(f"the request is longer than the {self._limits.message_bytes} bytes of `limits`")

@@ -55,6 +55,12 @@ def _is_word(word: bytes) -> bool:
     return 0 < len(word) <= WORD_BYTES and word.isascii() and word.decode().isprintable()
 
 
+def check_asked(word: str) -> None:
+    """Raise ValueError for a word that no client can ask with: it may be any of a service, or a ping."""
+    if word != wire.PING.decode():
+        check_word(word)
+
+
 def check_word(word: str) -> None:
     """Raise ValueError if no request can have this word."""
     raw = word.encode(errors="surrogateescape")  # of what came from a terminal in another encoding
