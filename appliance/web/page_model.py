@@ -32,7 +32,7 @@ _DRAWN: Final = {
     "boxes": ("gateway", "address"), "nodes": ("id", "name", "detail"),
     "edges": ("id", "trunk", "standby", "durable"),
 }  # fmt: skip
-"""What a picture shows. Places follow from it."""
+"""The keys of what a picture shows, by kind: places follow from them."""
 _ALARMS: Final = {"raised": 0, "acknowledged": 1, "cleared": 2}
 Status = Mapping[str, Any]
 Marks = Mapping[str, Mapping[str, Any]]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FOREIGN = "foreign"
 ECHO_S = 10.0
-"""How long a frame that we sent may take to come back, where a driver has no mark for it."""
+"""The time that a frame which we sent may take to come back, where a driver has no mark for it."""
 
 
 class Conversation(NamedTuple):

@@ -106,7 +106,7 @@ class Voice:
 
     is_free: bool = True
     echo_s: float = inf
-    """How long frames that we sent may take to come back; identifiers of ours alone are ours at any time."""
+    """The time that our frames may take to come back: no end, where their identifiers are ours alone."""
 
     def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         """Return the frames for a message, which is whole and legal; or none, and why not."""

@@ -23,7 +23,7 @@ _SAID = 256  # datagrams without a message that wait; older ones give way
 
 
 Ancillary = tuple[int, int, bytes]
-"""What goes with a datagram to the kernel: a level, a type, and its data."""
+"""An item that the kernel gets with a datagram: it has a level, a type, and data."""
 
 
 def source_of(address: str) -> Ancillary:
