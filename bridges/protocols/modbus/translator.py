@@ -114,12 +114,10 @@ class ModbusTranslator(Asker[bytes, Request]):
     def _listen(self, now_s: float) -> bytes:
         """Begin to read what a command is about to write, and forget the values: the answer to a write of one
         value looks like its echo, so it first must be known whether the line echoes."""
-        row = self._commands.first.place.row
+        command = self._commands.first
+        row, unit = command.place.row, self._device(command)
         assert isinstance(row, Register)
-        block, unit = (
-            Block(row.device, row.kind, row.register, row.count, 0.0, (row,)),
-            self._units[row.device],
-        )
+        block = Block(row.device, row.kind, row.register, row.count, 0.0, (row,))
         self._asked = Request(device=unit, name=block.name, poll_s=0.0, block=block, unit=unit)
         self._confirming = True
         return self._send(block.ask, unit, now_s)
