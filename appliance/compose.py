@@ -52,7 +52,7 @@ class Following(NamedTuple):
     before: Resolved
     resolved: Resolved
     built: Built
-    drawing: dict[str, Any] | None
+    drawing: "_Drawing | None"
     page: Prepared
     page_before: Prepared
     ring: Keyring | None
@@ -105,10 +105,10 @@ class Appliance:
             UnpublishedLines(self.gateway),
         )
         self._publish()
-        self._started_ns = time.time_ns()
+        self._started_ns, self._product = time.time_ns(), version()
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
-        self._drawing: dict[str, Any] | None = None
+        self._drawing: _Drawing | None = None
 
     @property
     def topology(self) -> Topology:
@@ -224,7 +224,7 @@ class Appliance:
         """Return what a note, and the verdict on the plant, need of the status of this gateway."""
         return {
             "topology": self.topology.name, "gateway": self.gateway, "file": self.topology.digest,
-            "product": version(), "started_ns": self._started_ns, "page": self.page.url,
+            "product": self._product, "started_ns": self._started_ns, "page": self.page.url,
             "gateways": {name: gateway.address for name, gateway in self.topology.gateways.items()},
             "health": self.health.now.as_record(), "candidates": list(roles(self.parts.values())),
         }  # fmt: skip
@@ -283,10 +283,11 @@ class Appliance:
         return [*watched, *self.page.watched, *self.alarms.rows]
 
     def _picture(self) -> dict[str, Any]:
-        """Return the picture of the topology, drawn at the first request."""
-        if self._drawing is None:
-            self._drawing = _drawn(self.topology)
-        return self._drawing
+        """Return the picture of the topology, drawn at the first request. Any thread may call this."""
+        topology, drawing = self.topology, self._drawing
+        if drawing is None or drawing.topology is not topology:  # a reload came between
+            drawing = self._drawing = _drawn(topology)
+        return drawing.record
 
     def view(self) -> View:
         """Return what a status shows of this process."""
@@ -295,6 +296,8 @@ class Appliance:
             name=self.topology.name,
             gateway=self.gateway,
             started_ns=self._started_ns,
+            product=self._product,
+            prepare=self._picture,
             parts=lambda: self.parts.values(),
             besides=lambda: Besides(
                 [*self._publisher.hubs, *self.page.hubs, *self.alarms.hubs],
@@ -373,7 +376,14 @@ class Appliance:
         return whole + failed
 
 
-def _drawn(topology: Topology) -> dict[str, Any]:
+class _Drawing(NamedTuple):
+    """The picture of a topology."""
+
+    topology: Topology
+    record: dict[str, Any]
+
+
+def _drawn(topology: Topology) -> _Drawing:
     from topologies.picture.drawing import draw  # late: for memory, where nobody looks at the page
 
-    return draw(topology).as_record()
+    return _Drawing(topology, draw(topology).as_record())

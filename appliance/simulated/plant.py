@@ -61,6 +61,7 @@ class SimulatedPlant:
         try:
             self._do(self._begin)
             self.wait(self.START_S)
+            self._let_open()
         except BaseException:
             self.close()
             raise
@@ -84,6 +85,9 @@ class SimulatedPlant:
             self._restart(name)
         for place in self.places:
             self._enter(place)
+
+    def _let_open(self) -> None:
+        """Let what a gateway opens at its start be open: in virtual time it is."""
 
     @property
     def now_s(self) -> float:
@@ -197,6 +201,7 @@ class SimulatedPlant:
         if gateway in self.gateways:
             raise SimulationError(f"gateway {gateway} runs already: fail or stop it first")
         self._do(lambda: self._restart(gateway))
+        self._let_open()
 
     def _restart(self, gateway: str) -> None:
         for end in self._cables.ends(gateway):

@@ -30,6 +30,7 @@ _HEAD: Final = Struct("=IB3x")  # of a frame of SocketCAN (linux/can.h): identif
 _CLASSIC: Final = Struct("=IB3x8s")
 _FD: Final = Struct("=IB3x64s")
 _CALL_S: Final = 60.0  # a call on the loop that takes longer hangs
+_OPENING_S: Final = 5.0
 
 
 class RealPlant(SimulatedPlant):
@@ -54,6 +55,20 @@ class RealPlant(SimulatedPlant):
             self._close_wires()
             raise
         self._start_s = self.loop.time()
+
+    def _let_open(self) -> None:
+        """Let devices open: threads do that, and what is sent before has nowhere to go."""
+
+        async def opening() -> None:
+            end_s = self.loop.time() + _OPENING_S
+            while self._is_opening() and self.loop.time() < end_s:
+                await asyncio.sleep(0.001)
+
+        self._let(opening())
+
+    def _is_opening(self) -> bool:
+        links = (row.link for gateway in self.gateways.values() for row in gateway.watched_links())
+        return any(link.state == "opening" for link in links)
 
     @property
     def now_s(self) -> float:

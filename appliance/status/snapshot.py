@@ -13,7 +13,6 @@ from appliance.status.rows import LinkRow
 from appliance.status.shape import MOST, VERSION
 from appliance.status.sums import counts_of, far_of, sums
 from appliance.status.view import Beside, Sampled, ShownPart, View
-from appliance.version import version
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account
 from bus.names import Names, table_of
@@ -65,7 +64,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "time_ns": time.time_ns(),
         "started_ns": view.started_ns,
         "pid": os.getpid(),
-        "product": version(),
+        "product": view.product,
         "program": view.program,
         "topology": view.name,
         "gateway": view.gateway,

@@ -1,12 +1,13 @@
 """The view of a process: its parts and surroundings, from which its status is made."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from appliance.status.health import Health
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
+from appliance.version import version
 from bus.events import Event
 from bus.hub import Hub, Link
 from bus.quantity.known import Quantities
@@ -132,14 +133,18 @@ class Sampled(NamedTuple):
 class View:
     """A process as its status sees it. Functions are asked at each snapshot, since a reload replaces parts.
 
-    `program` is the command. `name` is the topology, or for a command without one, its first address.
-    `around` takes how long ago brokers of this process heard a claim of each gateway, in milliseconds.
+    `program` is the command, and `product` the version of the program. `name` is the topology, or for a
+    command without one, its first address. `prepare` makes what takes long at the first snapshot: call it
+    in a thread before one. `around` takes how long ago brokers of this process heard a claim of each
+    gateway, in milliseconds.
     """
 
     program: str
     name: str
     gateway: str = ""
     started_ns: int = 0
+    product: str = field(default_factory=version)
+    prepare: Callable[[], object] = lambda: None
     parts: Callable[[], Iterable[ShownPart]] = tuple
     besides: Callable[[], Besides] = Besides
     around: Callable[[Mapping[str, int]], Around] = lambda _: Around()

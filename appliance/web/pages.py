@@ -24,7 +24,7 @@ from topologies.picture.svg import svg
 
 EVENTS = "/events"
 _HTML = "text/html; charset=utf-8"
-_FILES = {
+FILES = {
     "/": ("page.html", _HTML),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/drawing.css": ("drawing.css", "text/css; charset=utf-8"),
@@ -58,9 +58,9 @@ class Pages:
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request, which may stream."""
         path = request.path
-        if path in _FILES:
-            name, kind = _FILES[path]
-            return Response(HTTPStatus.OK, asset(name).encode(), kind)
+        if path in FILES:
+            name, kind = FILES[path]
+            return Response(HTTPStatus.OK, (await asyncio.to_thread(asset, name)).encode(), kind)
         if path in self._made:
             found: Response = await self._made[path](request)
             return found
@@ -106,7 +106,7 @@ class Pages:
         drawing = from_record(status["topology"], status["drawing"])
         if "narrow" in request.query:
             drawing = placed(drawing, NARROW)
-        style = asset("drawing.css") if "alone" in request.query else ""
+        style = await asyncio.to_thread(asset, "drawing.css") if "alone" in request.query else ""
         shown = await asyncio.to_thread(svg, drawing, marks(status), style)
         return Response(HTTPStatus.OK, shown.encode(), "image/svg+xml")
 

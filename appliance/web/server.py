@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from appliance.web.exchange import Exchange
+    from appliance.web.pages import Pages
 
 CONNECTIONS: Final = 64
 REQUEST_S: Final = 10.0
@@ -129,12 +130,10 @@ class Server:
         return not exchange.ended and not response.streams
 
     async def _response(self, request: Request) -> Response:
-        from appliance.web.pages import Pages
-
         refusal = self._guard.refusal(request)
         if refusal is None and request.method == POST:
             return acknowledged(self._view, request, self._guard.person(request))
-        return refusal or await Pages(self._view).answer(request)
+        return refusal or await (await asyncio.to_thread(_pages, self._view)).answer(request)
 
     async def _watch(self, exchange: "Exchange", reader: StreamReader, writer: StreamWriter) -> None:
         """Send events to a page until it closes or sends anything."""
@@ -169,3 +168,11 @@ class _Viewer:
 
     def close(self) -> None:
         self._writer.transport.abort()
+
+
+def _pages(view: View) -> "Pages":
+    """Return the answers of a page, in a thread: at the first request this loads and draws."""
+    from appliance.web.pages import Pages  # late: many gateways are never asked
+
+    view.prepare()
+    return Pages(view)

@@ -7,12 +7,18 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from functools import wraps
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from appliance.alone import Alone
+from appliance.plant.note import GATEWAY
+from appliance.version import version
+from appliance.web.assets import asset
+from appliance.web.messages import Request
+from appliance.web.pages import FILES, Pages
 from bus.leases.service import LeasingBroker
 from bus.machine.wake_hook import WakefulLoop
 from devices.dbp.catalog.device import CatalogSpec
@@ -36,6 +42,10 @@ KNOWN: Final = {
     "devices/disk.py": "a lock that is taken or not at once, where `Service.paths` has been looked at",
     "devices/dbp/catalog/records.py": "a small file, where `Service.paths` has been looked at",
 }
+ANSWERS: Final = (
+    "/status.json", "/plant.json", "/topology.svg", "/metrics", "/health", "/history.json", "/ready",
+    "/healthz", "/schema.json", "/robots.txt", "/events", GATEWAY,
+)  # fmt: skip
 BASE: Final = """\
 name: plant
 gateways: {gw: {address: 127.0.0.1, status: {serve: false}}, other: {address: 127.0.0.2}}
@@ -92,7 +102,10 @@ def ports() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
+    """Forget what was seen, and what tests before in this process have had read."""
     WATCH.seen.clear()
+    for kept in (asset, version):
+        kept.cache_clear()
 
 
 def on_our_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -177,6 +190,22 @@ async def test_the_other_services_start_without_a_blocking_call(tmp_path: Path, 
     finally:
         for one in made:
             one.close()
+
+
+@on_our_loop
+async def test_no_answer_of_the_page_makes_a_blocking_call(tmp_path: Path, ports: list[int]) -> None:
+    appliance = appliance_of(topology(BASE, tmp_path, ports), "gw")
+    pages, paths = Pages(appliance.view()), [*FILES, *ANSWERS]
+    try:
+        appliance.open(asyncio.get_running_loop())
+        await asyncio.to_thread(appliance.view().prepare)
+        with WATCH.on():
+            found = [
+                (await pages.answer(Request("GET", path, {"alone": ""}, {}, ()))).status for path in paths
+            ]
+        assert (set(found), blocked()) == ({HTTPStatus.OK}, [])
+    finally:
+        appliance.close()
 
 
 @on_our_loop
