@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterator
 from bus.allowance import Allowance
 
 Job = Iterator[int]
-"""Work in steps. Each step yields how many units it was; a unit takes some 10 microseconds."""
+"""Work in steps. Each step yields how many units it was; a unit takes some `UNIT_S`."""
 
+UNIT_S = 10e-6
 TURN_UNITS = 64
 _SHARE_UNITS = 16  # done for one host before the next
 _RATE = 20_000.0  # units a second for one host

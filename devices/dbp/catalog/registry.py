@@ -61,8 +61,16 @@ class Registry:
         return outcome
 
     def _silence(self, peer: bytes, now_s: float) -> None:
-        """Answer a peer no more. Its service stays listed while it answers pings elsewhere."""
+        """Answer a peer no more, while its connection lasts."""
+        self.left(peer)
         self.silenced.add(peer, now_s)
+
+    def left(self, peer: bytes) -> None:
+        """Forget a peer whose connection has ended: the next one with its identity may be its successor.
+
+        Its service stays listed while it answers pings elsewhere.
+        """
+        self.silenced.forget(peer)
         service = self._peers.pop(peer, None)
         if service is not None:
             service.peer = b""

@@ -10,6 +10,7 @@ from typing import Any
 from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.serving.rejections import Rejections
+from bus.serving.turns import Turns
 from bus.transports.binding import Binding
 from devices.dbp import ports
 from devices.dbp.catalog import wire
@@ -53,7 +54,10 @@ class Server:
         self.name = name
         self.registry = Registry(bounds, strict)
         self._bounds, self._changed = bounds, changed
-        self._router = Socket("router", self._on_messages, _limits(bounds), name)
+        self._turns = Turns()
+        self._router = Socket(
+            "router", self._on_messages, _limits(bounds), name, self.registry.left, self._turns
+        )
         self.stats: Stats = self._router.stats
         self._reject = Rejections(name, self.stats.rejected, log)
         self._mirrors, self._monitor_port = mirrors, monitor_port
@@ -97,6 +101,7 @@ class Server:
         Raises `LinkError`, with none open.
         """
         self._loop = loop
+        self._turns.open(loop)
         self._router.open(loop)
         try:
             for host, port in addresses:
@@ -195,6 +200,7 @@ class Server:
         for datagrams in self._datagrams:
             datagrams.close()
         self._mirror.close()
+        self._turns.close()
         self._router.close()
         self._asks.close()
         self._datagrams.clear()

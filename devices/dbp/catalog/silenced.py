@@ -6,8 +6,8 @@ from devices.dbp.catalog.bounds import Bounds
 class Silenced:
     """The identities of silenced peers, the one quiet longest first.
 
-    A peer that is quiet for `silence_s` is forgotten. If there is no room, the one quiet longest is
-    forgotten.
+    A peer that is quiet for `silence_s` is forgotten, and one whose connection ends. If there is no room, the
+    one quiet longest is forgotten.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -35,6 +35,10 @@ class Silenced:
         else:
             del self._heard_s[peer]
         return silenced
+
+    def forget(self, peer: bytes) -> None:
+        """Forget a peer, if it is silenced."""
+        self._heard_s.pop(peer, None)
 
     def expire(self, now_s: float) -> None:
         """Forget the peers that are quiet for `silence_s`."""

@@ -70,7 +70,7 @@ class Asker:
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(messages[0].frames)
 
-    def _on_lost(self) -> None:
+    def _on_lost(self, _: bytes) -> None:
         self.is_over = self._once
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(Ended(was_sent=True))

@@ -226,7 +226,7 @@ class Client:
                 sub.close()
                 waiting.put_nowait([])
 
-        sub = Socket("sub", hears, limits, lost=end)
+        sub = Socket("sub", hears, limits, lost=lambda _: end())
         sub.open(loop)
         sub.subscribe(topic)
         sub.connect(*address)

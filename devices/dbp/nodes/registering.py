@@ -156,7 +156,7 @@ class Registration:
     def _agree(self, received: Received, now_s: float) -> None:
         agreed_ms = received.fields.get(LIVELINESS)
         if is_interval(agreed_ms):
-            self._interval_s = min(max(agreed_ms / 1000, INTERVAL_MIN_S), INTERVAL_MAX_S)
+            self._interval_s = min(max(agreed_ms, 1000 * INTERVAL_MIN_S), 1000 * INTERVAL_MAX_S) / 1000
             self._renew_watch(now_s)
 
     def _renew_watch(self, now_s: float) -> None:

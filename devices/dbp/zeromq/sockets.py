@@ -5,7 +5,8 @@ import logging
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from time import thread_time
+from typing import Final, Literal, NamedTuple
 
 from bus.errors import LinkError
 from bus.ledger import Stats
@@ -13,6 +14,7 @@ from bus.serving import limits as serving
 from bus.serving.connection import Connection
 from bus.serving.listener import Address, Listener
 from bus.serving.rejections import Rejections
+from bus.serving.turns import UNIT_S, Job, Turns
 from bus.transports.binding import Binding
 from devices.dbp.zeromq import zmtp
 from devices.dbp.zeromq.dialing import Dialer
@@ -23,6 +25,7 @@ from devices.dbp.zeromq.zmtp import Cutter, Hello, Ping, Ready, Said
 Kind = Literal["router", "dealer", "pub", "xpub", "sub"]
 Watcher = Callable[[Literal["in", "out"], Sequence[bytes], str], object]
 """Called with the direction of each message, its frames, and the host of its sender, "" for our own."""
+GONE: Final = "gone before its turn"
 log = logging.getLogger("buscoupler.zeromq")
 
 
@@ -39,8 +42,11 @@ class Message(NamedTuple):
 class Socket:
     """A socket. `hears(messages)` is called with each batch of messages, in order; it must not raise.
 
-    `lost()` is called when a peer is gone, and before another can come in its place.
+    `lost(peer)` is called with the identity of a peer when it is gone, and before another can come in its
+    place; the identity is b"" unless a router gave it, or the peer chose one.
     `stats` is the ledger of sent, dropped, received and refused messages. `name` is its name in the log.
+    With `turns`, which its owner opens and closes, messages come one at a time, and hosts take turns by the
+    processor time that `hears` needs for them.
     """
 
     def __init__(
@@ -49,10 +55,11 @@ class Socket:
         hears: Callable[[list[Message]], None],
         limits: Limits | None = None,
         name: str = "ZeroMQ",
-        lost: Callable[[], object] = lambda: None,
+        lost: Callable[[bytes], object] = lambda _: None,
+        turns: Turns | None = None,
     ) -> None:
         self.stats = Stats()
-        self._hears, self._limits, self._lost = hears, limits or Limits(), lost
+        self._hears, self._limits, self._lost, self._turns = hears, limits or Limits(), lost, turns
         self._pattern = PATTERNS[kind](self._limits, self.stats)
         self._hello = zmtp.GREETING + zmtp.ready(self._pattern.kind)
         self._dialers: list[Dialer] = []
@@ -187,7 +194,12 @@ class Socket:
             self._take(connection, one, messages)
         if pings and not connection.closed:  # of many at once the last is answered
             connection.say(zmtp.pong(pings[-1].context))
-        self._tell(messages)
+        if self._turns is None or not messages:
+            self._tell(messages)
+        elif not self._turns.put(connection, connection.host, self._told(connection, messages)):
+            self._reject("too much work", connection.host, len(messages))
+        elif self._turns.waits(connection):
+            connection.pause()  # what comes next waits there
 
     def _take(self, connection: Connection, said: Said, messages: list[Message]) -> None:
         match said:
@@ -213,11 +225,22 @@ class Socket:
             connection.close(refused)
 
     def _on_gone(self, connection: Connection) -> None:
-        was_peer = connection in self._pattern.peers
+        peer = self._pattern.peers.get(connection)
         self._dialled.discard(connection)
         self._tell([Message(frames, "") for frames in self._pattern.leave(connection)])
-        if was_peer and self._is_open:
-            self._lost()
+        if peer is not None and self._is_open:
+            self._lost(peer.name)
+
+    def _told(self, connection: Connection, messages: list[Message]) -> Job:
+        try:
+            for number, message in enumerate(messages):
+                if connection.closed:  # the owner has been told that this peer is gone
+                    return self._reject(GONE, connection.host, len(messages) - number)
+                began_s = thread_time()
+                self._tell([message])
+                yield 1 + int((thread_time() - began_s) / UNIT_S)
+        finally:
+            connection.resume()
 
     def _tell(self, messages: list[Message]) -> None:
         is_deaf = type(self._pattern) is Publisher

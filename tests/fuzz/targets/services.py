@@ -14,10 +14,11 @@ from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import read as read_entry
-from devices.dbp.catalog.wire import Command, Refused
+from devices.dbp.catalog.wire import Command, Received, Refused
 from devices.dbp.monitor import wire as monitor
 from devices.dbp.nodes import requests
 from devices.dbp.nodes.listing import read_listing
+from devices.dbp.nodes.registering import Registration
 from devices.dbp.proxy.offers import takes_of
 from devices.syndication.buses.codecs import codec
 from devices.syndication.buses.rules import Coded
@@ -40,13 +41,20 @@ def _command(pieces: Pieces) -> object:
     if isinstance(found, Refused) or not found.fields:
         return found
     entries = [read_entry(found.fields, "10.0.0.7", strict, _BOUNDS) for strict in (False, True)]
-    return found, entries, read_listing(found.fields), monitor.read_lives(found.fields)
+    return found, entries, _heard(found), read_listing(found.fields), monitor.read_lives(found.fields)
+
+
+def _heard(said: Received) -> object:
+    """Have a service hear a command as the answer to its registration, and then as that to an update."""
+    service = Registration("Rohan", {}, 1.0)
+    return service.open(0.0), service.heard(said, 1.0), service.heard(said, 2.0), service.tick(9.0)
 
 
 def _command_seeds() -> list[bytes]:
     life = {"Rohan": {"state": "up", "silence_ms": 5, "interval_ms": 9, "host": "h", "beats": True}}
     bodies = (pack_object(_SERVICE), pack_object({"Rohan": _SERVICE}), pack_object(life), b'{"a": "\\ud800"}')
-    words = (wire.REGISTRATION, wire.INFO_REPLY, wire.UPDATE)
+    bodies += (b'{"liveliness": 1%s}' % (b"0" * 400),)
+    words = (wire.REGISTRATION, wire.INFO_REPLY, wire.UPDATE, wire.APPROVED, wire.ACKNOWLEDGED)
     made = [Command(word, (body[:90], body[90:])) for word in words for body in bodies]
     texts = (wire.INFO_REQUEST, wire.HEARTBEAT, wire.DENIED, wire.DISCONNECT, wire.PING, wire.MONITOR)
     made += [Command(word, (b"Rohan",)) for word in texts]

@@ -186,6 +186,21 @@ def test_an_invalid_message_makes_an_invalid_peer(room: Room, frames: list[bytes
     assert word(room.register("a", 1)) == wire.APPROVED
 
 
+@pytest.mark.parametrize(
+    "frames", [[], [b"", b"</3", b"1", b""], [b"", b"OwO", b"1", b""], [b"", b"UwU", b"1", b"["]]
+)
+def test_who_comes_again_with_its_identity_on_a_new_connection_is_heard(
+    room: Room, frames: list[bytes]
+) -> None:
+    room.register("a", 1, peer=b"own")
+    room.hear(b"own", frames)
+    assert room.say(b"own", wire.PING, b"") == SILENT
+    room.registry.left(b"own")
+    assert word(room.register("a", 1, peer=b"own")) == wire.APPROVED
+    room.registry.left(b"own")  # by a lost connection, without a word
+    assert word(room.register("a", 1, peer=b"own")) == wire.APPROVED
+
+
 def test_a_silenced_peer_is_forgotten_when_it_is_quiet_for_long(room: Room) -> None:
     room.hear(b"p", [])
     for _ in range(5):

@@ -13,8 +13,10 @@ from bus.errors import LinkError
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.records import HEAD
 from devices.dbp.catalog.service import Catalog
+from devices.dbp.catalog.wire import REGISTRATION, Received
 from devices.dbp.zeromq.sockets import Message, Socket
 from tests.devices.dbp.catalogs import HOST, Start, port_of
+from tests.devices.dbp.zeromq.foreign import Foreign
 from tests.helpers.peers import until
 
 
@@ -194,3 +196,37 @@ async def test_a_port_that_is_taken_counts_up_only_if_nobody_named_it(start: Sta
     with pytest.raises(LinkError, match="Address already in use"):
         start(port)
     assert port < port_of(start(port, tries=64)) < port + 64
+
+
+async def test_a_service_with_an_identity_of_its_own_comes_back_on_a_new_connection(start: Start) -> None:
+    catalog = start()
+    said = json.dumps({"name": "Rohan", "interfaces": {"router": {"ip": HOST, "port": 5999}}}).encode()
+    for last in (b"</3", b"OwO", b"ping"):  # it leaves, is silenced, or is only cut off
+        service = Foreign("dealer")
+        service.identify(b"own")
+        service.connect(HOST, port_of(catalog))
+        service.send([b"", b"UwU", b"1", said])
+        await until(lambda: bool(service.heard))  # noqa: B023 (called here)
+        assert service.heard[0][1] == b"OwO"
+        service.send([b"", last, b"1", b""])
+        await until(lambda: catalog.ledgers["peers"].received % 2 == 0)
+        service.close()
+        await until(lambda: not catalog.counts["connections"])
+
+
+async def test_who_asks_for_much_at_once_holds_up_nobody(start: Start, meet: Meet) -> None:
+    catalog, turns = start(bounds=Bounds()), 0
+    for number in range(300):
+        name = f"s{number}"
+        fields = {"name": name, "interfaces": {"router": {"ip": HOST, "port": 9}}, "liveliness": 60_000}
+        said = Received(REGISTRATION, False, fields=fields)
+        catalog.server.registry.take(name.encode(), HOST, said, asyncio.get_running_loop().time())
+    greedy = meet(catalog)
+    await until(lambda: catalog.counts["connections"] == 1)
+    before = catalog.ledgers["peers"].received
+    for _ in range(50):
+        greedy.socket.send([b"", b"u_U", b"1", b"catalog/liveness"])
+    while catalog.ledgers["peers"].received < before + 50:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 25  # of the loop, in which others were served

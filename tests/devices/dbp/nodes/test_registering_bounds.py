@@ -41,7 +41,17 @@ def test_an_answer_is_awaited_for_two_seconds() -> None:
 
 @pytest.mark.parametrize(
     ("agreed_ms", "interval_s"),
-    [(9.9, 0.01), (10, 0.01), (11, 0.011), (3_600_000, 3600), (3_600_001, 3600), (0, 1), (-5, 1), ("9", 1)],
+    [
+        (9.9, 0.01),
+        (10, 0.01),
+        (11, 0.011),
+        (3_600_000, 3600),
+        (3_600_001, 3600),
+        (10**400, 3600),
+        (0, 1),
+        (-5, 1),
+        ("9", 1),
+    ],
 )
 def test_the_interval_is_at_least_10_ms_and_at_most_an_hour(agreed_ms: Any, interval_s: float) -> None:
     assert agreed(agreed_ms).interval_s == interval_s
