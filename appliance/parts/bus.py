@@ -178,8 +178,10 @@ class BusPart(BasePart):
 
     def _kept(self, journal: "ShownJournal", link: str) -> LinkRow:
         name = f"{self.hub_for(True).row(link)}{JOURNAL}"
-        kept, label = tuple(journal.rows(link)), f"{link}{JOURNAL}"
-        return LinkRow(self.hub, name, journal, kept=kept, label=label, far="inside")
+        kept = tuple(journal.rows(link))
+        row = next((self._row(end) for end in self._ends if end.link.name == link), None)
+        label, edges = (link, ()) if row is None else (row.label, row.edges)
+        return LinkRow(self.hub, name, journal, edges, "", kept, f"{label}{JOURNAL}", "inside")
 
     def _row(self, end: End[BusLink], failure: str = "") -> LinkRow:
         edges = tuple(one.edge for one in self.resolved.joined if one.place == end.plan.place)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from appliance.status.health import WORDS
 from appliance.status.ledger import Parted, reasons
+from appliance.status.overlay import sign_of_word
 from appliance.status.times import stamp
 from appliance.status.words import (
     counted,
@@ -25,7 +26,7 @@ from appliance.status.words import (
     worded,
 )
 from bus.text import plain_lines
-from topologies.picture.marks import SIGNS, State
+from topologies.picture.marks import SIGNS
 
 Status = dict[str, Any]
 Order = Literal["name", "in", "out", "queued", "dropped"]
@@ -33,7 +34,6 @@ Order = Literal["name", "in", "out", "queued", "dropped"]
 EVENTS = 8
 VALUES = 20
 _GATEWAYS = 24  # of a plant; of more, those that are well are counted
-_SIGNS: Mapping[str, State] = {"ok": "ok", "degraded": "wait", "trouble": "bad"}
 _NAME_MIN = 24
 _COUNTS_COLUMNS = 46  # of a row beside its name
 _NOTHING: Mapping[str, Any] = {"received": 0, "sent": 0}
@@ -137,8 +137,8 @@ def alarms(status: Status) -> Iterator[str]:
 
 
 def _sign(word: str) -> str:
-    """Return the sign of a verdict; that of waiting for a word of another version."""
-    return SIGNS[_SIGNS.get(word, "wait")]
+    """Return the sign of a verdict."""
+    return SIGNS[sign_of_word(word)]
 
 
 def plant(status: Status) -> Iterator[str]:
