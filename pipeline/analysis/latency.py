@@ -29,8 +29,8 @@ _MINUTE_NS: Final = 60_000_000_000
 
 
 class Latency(NamedTuple):
-    """The tables: how far each gateway's clock is ahead (`clocks`), sketches by minute (`hops`), percentiles
-    in us (`summary`)."""
+    """The tables: how far each gateway's clock is ahead, and `against` which (`clocks`), sketches by minute
+    (`hops`), percentiles in us (`summary`)."""
 
     clocks: "DataFrame"
     hops: "DataFrame"
@@ -55,12 +55,11 @@ def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
     """Add the `delay_ns` of each hop by one clock. Hops between clocks that cannot be compared are left
     out."""
     for side in ("from", "to"):
-        clock = clocks.withColumnsRenamed({"gateway": f"{side}_gateway", "ahead_ns": f"{side}_ahead"})
+        names = {"gateway": f"{side}_gateway", "ahead_ns": f"{side}_ahead", "against": f"{side}_against"}
+        clock = clocks.withColumnsRenamed(names)
         hops = hops.join(F.broadcast(clock), f"{side}_gateway")
-    same = F.col("from_gateway") == F.col("to_gateway")
-    ahead = F.when(same, F.lit(0)).otherwise(F.col("to_ahead") - F.col("from_ahead"))
-    delay_ns = F.col("to_ns") - F.col("from_ns") - ahead
-    return hops.withColumn("delay_ns", delay_ns).where("delay_ns is not null")
+    delay_ns = F.col("to_ns") - F.col("from_ns") - (F.col("to_ahead") - F.col("from_ahead"))
+    return hops.where("from_against = to_against").withColumn("delay_ns", delay_ns)
 
 
 def mark(delay_ns: "Column") -> "Column":
@@ -115,8 +114,10 @@ def latency(rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = No
     good = cached(good)
     wires = wire_hops(good)
     gateways = sorted({gateway for gateway, _ in at.hubs})
-    ahead = offsets(least(wires).collect(), gateways)
-    clocks = local_table(rows.sparkSession, {"gateway": str, "ahead_ns": int}, list(ahead.items()))
+    compared = offsets(least(wires).collect(), gateways)
+    names = {"gateway": str, "ahead_ns": int, "against": str}
+    table = [(gateway, one.ahead_ns, one.against) for gateway, one in sorted(compared.items())]
+    clocks = local_table(rows.sparkSession, names, table)
     every = bridge_hops(good).unionByName(wires).unionByName(whole_ways(good))
     hops = cached(sketches(corrected(every, clocks)))
     return Latency(clocks, hops, percentiles(hops))
