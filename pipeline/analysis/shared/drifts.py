@@ -36,8 +36,11 @@ _EXACT_NS: Final = 20_000_000
 
 Bins = Mapping[int, tuple[int, int]]
 """By distance in `BIN_NS`: how many frames have an equal one so far, and the mean distance in ns."""
-Points = list[tuple[int, int]]
+Points = Sequence[tuple[int, int]]
 """Times by a clock, and by how much it is ahead then, in ns."""
+
+
+_NO_POINTS: Final[Points] = ()
 
 
 class Drift(NamedTuple):
@@ -84,7 +87,7 @@ def against(gateways: Iterable[str], apart: Mapping[tuple[str, str], Points]) ->
             links[one][other], links[other][one] = points, [(at, -ahead) for at, ahead in points]
     known: dict[str, Points] = {}
     for first in gateways:
-        queue = deque([(first, Points())])
+        queue = deque([(first, _NO_POINTS)])
         while queue:
             here, points = queue.popleft()
             if here not in known:
