@@ -9,7 +9,6 @@ pytest.importorskip("numpy")
 
 from pipeline.signals.places import Place, chosen
 
-
 S = 1_000_000_000
 
 
@@ -56,7 +55,7 @@ def test_hubs_with_equally_many_rows_give_one_choice_in_any_order() -> None:
 
 @pytest.mark.parametrize(("kind", "reason"), [(0, ""), (7, "frames")])
 def test_of_hubs_that_heard_one_segment_at_different_times_each_counts(kind: int, reason: str) -> None:
-    """Files of a log that was divided, of which frames at the seam are not in order; or a bus of a new name."""
+    """Files of a log that was divided, of which frames at the seam are not in order."""
     times = {"a": (0, 10 * S), "b": (10 * S - 3_000_000, 15 * S), "c": (20 * S, 20 * S)}
     rows = [
         Row(f"file {name}.log", "can can0", 0, 10, kind, reason, "gw-a", *its) for name, its in times.items()
