@@ -43,7 +43,7 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
         F.sum("numbers").alias("numbers"),
         (F.sum("m2") + F.sum(F.col("numbers") * apart * apart)).alias("m2"),
         F.sum("nans").alias("nans"),
-        (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > int(gap_ms * 1e6)))).alias("gaps"),
+        (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > round(gap_ms * 1e6)))).alias("gaps"),
         F.max("longest_ns").alias("within_ns"),
         F.max_by("longest_from_ns", "longest_ns").alias("within_from_ns"),
         F.max("pause_ns").alias("between_ns"),
@@ -97,7 +97,7 @@ def _between(parts: "DataFrame", gap_ms: float) -> "DataFrame":
     in_order = Window.partitionBy(*KEYS).orderBy("start_ns", "end_ns")
     before = F.max("end_ns").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     seen = parts.where(F.col("kind") == SEEN).withColumn("before_ns", before)
-    gaps = seen.where(F.col("start_ns") - F.col("before_ns") > int(gap_ms * 1e6))
+    gaps = seen.where(F.col("start_ns") - F.col("before_ns") > round(gap_ms * 1e6))
     moved = gaps.withColumns(
         {"kind": F.lit(GAP), "end_ns": F.col("start_ns"), "rows": F.lit(0).cast("bigint")}
     )
