@@ -149,7 +149,7 @@ class Target:
         if self._boot is None:
             self._boot = run_of(frames, self._root, self._gateway, self._print)
         run = _Run(self._gateway, self._boot)
-        batch = can.rows(frames, f"file {self._name}", self._boot, self._next, self._schema(run))
+        batch = can.rows(frames, f"{can.FILE}{self._name}", self._boot, self._next, self._schema(run))
         self._next += len(frames)
         self._add(run, batch)
 
