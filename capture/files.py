@@ -57,6 +57,12 @@ def journal_directory(root: Path, gateway: str) -> Path:
     return root / JOURNAL / f"{GATEWAY}={gateway}"
 
 
+def journals_beside(days: Path) -> list[Path]:
+    """List the journals of all gateways beside the days of a recorder's directory; none beside others."""
+    found = (days.parent / JOURNAL).glob(f"{GATEWAY}=*/*{JOURNAL_SUFFIX}") if days.name == CAPTURE else ()
+    return sorted(found)
+
+
 def days_directory(root: Path) -> Path:
     """Return the directory of the days of finished files, under a recorder's directory `root`."""
     return root / CAPTURE

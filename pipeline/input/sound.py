@@ -11,6 +11,7 @@ from capture.files import CaptureError
 from capture.schema import META_GATEWAY, Kind
 from pipeline.input import stored
 from pipeline.input.span import WHOLE, Span
+from pipeline.input.unread import Unread, unread
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -39,12 +40,13 @@ class _Span(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The files that are unfit; how many rows were recorded in the others, None if nobody here can look; and
-    the time of the newest row of each file (0 if it says none)."""
+    """The files that are unfit; how many rows were recorded in the others, None if nobody here can look; the
+    time of the newest row of each file (0 if it says none); and what was in journals beside them."""
 
     bad: list[Bad]
     rows: int | None
     newest: Mapping[Path, int]
+    unread: Sequence[Unread] = ()
 
     @property
     def newest_ns(self) -> int:
@@ -57,7 +59,7 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
 
     `thorough`: read all of it, which takes about as long as a job; else only what files say of themselves.
     """
-    bad, spans = list[Bad](), list[_Span]()
+    bad, spans, journals = list[Bad](), list[_Span](), unread(directory)
     for path in filter(span.has, files.finished(directory)):
         try:
             with files.opened(path) as file:
@@ -71,7 +73,8 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     bad += _doubled(sorted(span for span in spans if span.path not in unfit))
     unfit = {one.path for one in bad}
     good = [span for span in spans if span.path not in unfit]
-    return Looked(bad, sum(span.rows for span in good), {span.path: span.newest_ns for span in good})
+    newest = {span.path: span.newest_ns for span in good}
+    return Looked(bad, sum(span.rows for span in good), newest, journals)
 
 
 def _check_gateway(path: Path, file: "ParquetFile") -> None:

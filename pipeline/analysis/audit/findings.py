@@ -38,6 +38,7 @@ from pipeline.analysis.shared.small import Small
 from pipeline.analysis.shared.steps import Step
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
+from pipeline.input.unread import Unread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -78,9 +79,10 @@ def audit(
     entries: "list[Row] | None" = None,
     left_out: int = 0,
     moved_clocks: Clocks | None = None,
+    journals: Sequence[Unread] = (),
 ) -> Audit:
     """Audit a capture. `entries` are its inventory, which is taken if it is not given; `left_out` of its
-    files cannot be read.
+    files cannot be read, and `journals` beside them are not.
 
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
     `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
@@ -106,8 +108,9 @@ def audit(
                     *inventory.counted(timed).collect(),
                     *(one for one in entries if one.kind == Kind.TOPOLOGY),
                 ]
-                return audit(timed, window_ms, span, again_taken, left_out, clocks)
-        its, window_ns = causes.Recorded(rows, taken, at), window_ms * 1_000_000
+                return audit(timed, window_ms, span, again_taken, left_out, clocks, journals)
+        its = causes.Recorded(rows, taken, at, journals=journals)
+        window_ns = window_ms * 1_000_000
         some = None if pieces is None else judge_few(pieces, expected, its, window_ns, span)
         judged = some or judge_many(
             suspects.picked(sums.with_key(rows, at), looked, wrong), expected, its, window_ns, span
@@ -132,7 +135,10 @@ def audit(
         Small(inventory.LEDGER, ledger),
         Small(labels.AGREEMENT, both),
         Small(inventory.CAPTURE, inventory.uncaptured(inside)),
-        Small(coverage.COVERAGE, uncovered.coverage(entries, span.gateways, left_out, *clocks, at.cuts)),
+        Small(
+            coverage.COVERAGE,
+            uncovered.coverage(entries, span.gateways, left_out, *clocks, at.cuts, journals, judged.ahead),
+        ),
         Small(comparison.TRANSLATED, compared),
     )
 
