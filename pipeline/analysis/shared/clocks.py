@@ -52,7 +52,7 @@ def least(wires: "DataFrame") -> "DataFrame":
 
 
 class Clock(NamedTuple):
-    """How far a clock is ahead of that of the gateway `against`, which it was compared with, in ns."""
+    """A clock that is ahead by `ahead_ns` of that of the gateway `against`, with which it was compared."""
 
     against: str
     ahead_ns: int
