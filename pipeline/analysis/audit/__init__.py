@@ -7,6 +7,6 @@ plans. `episodes` are equal frames that are told apart by time, `failover_copies
 bridges, gateways that are `dark` or `absent` and holes, `silent` bridges and `gaps` of segments, which are
 spells of `quiet`, and filters that changed (`filtered`). `due` is what topologies let pass. `explain` says
 what counts mean, and `labels` has the final name of a fault. `translated` compares
-sides with a protocol by counts, with the words of `comparison`, and `thinned` what sides refused. `uncovered`
-is what was not looked at, and `coverage` has the words for it.
+sides with a protocol by counts, with the words of `comparison`, and `thinned` what sides refused; findings
+that ledgers explain are `excused`. `uncovered` is what was not looked at, with the words of `coverage`.
 """

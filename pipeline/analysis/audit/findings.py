@@ -8,10 +8,7 @@ pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from pyspark.sql import functions as F
 
 from capture.schema import Kind
 from pipeline.analysis.audit import (
@@ -26,8 +23,8 @@ from pipeline.analysis.audit import (
     uncovered,
     ways,
 )
-from pipeline.analysis.audit.explain import LOST
-from pipeline.analysis.audit.judgement import FINDING, NONE, judge_few, judge_many
+from pipeline.analysis.audit.excused import excused
+from pipeline.analysis.audit.judgement import NONE, judge_few, judge_many
 from pipeline.analysis.audit.labels import FaultPattern
 from pipeline.analysis.audit.pieces import Pieces
 from pipeline.analysis.shared import drifts, inventory, steps, sums, trunks
@@ -121,17 +118,16 @@ def audit(
     named = [dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger]
     both = labels.agreement(judged.groups, named)
     compared = translated.translated(entries if inside is entries else told(inside, entries), span.is_bounded)
-    summary = labels.without_taken_back(labels.summary(judged.groups), named)
+    faults = labels.summary(judged.groups)
+    summary = labels.without_taken_back(faults, named)
     summary = labels.with_nobody(summary, named, listening(at))
-    found = judged.findings
     if refused := thinned.refused(inside):
-        summary, gone = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
-        found = without_lost(found, gone)
+        summary = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
     clocks = moved_clocks or Clocks((), ())
     return Audit(
         totals(expected, judged.patterns, at, moved),
         Small(labels.SUMMARY, summary),
-        found,
+        excused(judged.findings, faults, summary),
         Small(inventory.LEDGER, ledger),
         Small(labels.AGREEMENT, both),
         Small(inventory.CAPTURE, inventory.uncaptured(inside)),
@@ -141,18 +137,6 @@ def audit(
         ),
         Small(comparison.TRANSLATED, compared),
     )
-
-
-def without_lost(found: "DataFrame | Small", gone: Iterable[thinned.Place]) -> "DataFrame | Small":
-    """Leave out the findings of frames that were lost at these stages of segments."""
-    if isinstance(found, Small):
-        kind, stage, segment = map(list(FINDING).index, ("kind", "stage", "segment"))
-        left = [row for row in found.rows if row[kind] != LOST or (row[stage], row[segment]) not in gone]
-        return replace(found, rows=left)
-    for stage_of, segment_of in gone:
-        is_its = (F.col("stage") == stage_of) & (F.col("segment") == segment_of)
-        found = found.where(~is_its | (F.col("kind") != LOST))
-    return found
 
 
 def listening(at: Places) -> set[tuple[str, str]]:

@@ -67,12 +67,14 @@ class Capture:
         kind, verdict = Kind.GAP.value, Verdict.NOT_CAPTURED.value
         self.packets.append(Packet(at, gateway, "", "", "", 0, kind, verdict, 5, number, rows, reason))
 
-    def dropped(self, ms: float, gateway: str, hub: str, bus: str, reason: str, count: int = 1) -> None:
-        """Note in the ledger that a hub dropped messages on their way to a segment."""
+    def dropped(
+        self, ms: float, gateway: str, hub: str, bus: str, reason: str, count: int = 1, way: Direction = TX
+    ) -> None:
+        """Note in the ledger that a hub dropped messages on their way to a segment, or refused them there."""
         at, number = START_NS + int(ms * MS), self._number(gateway, 1)
-        kind, verdict, way = Kind.LEDGER.value, Verdict.OTHER.value, int(TX)
+        kind, verdict = Kind.LEDGER.value, Verdict.OTHER.value
         self.packets.append(
-            Packet(at, gateway, hub, bus, "link", way, kind, verdict, 5, number, count, reason.encode())
+            Packet(at, gateway, hub, bus, "link", int(way), kind, verdict, 5, number, count, reason.encode())
         )
 
     def event(self, ms: float, gateway: str, hub: str, words: str) -> None:
