@@ -45,9 +45,10 @@ def moved(
     before = before or Clocks()
     if before.are_runs_known or not restarts.are_several(runs):
         return None
-    found = restarts.apart(_pairs(rows, at, looked), runs)
+    found = restarts.apart(_pairs(rows, at, looked, runs), runs, steps.BACK_NS, by_one_way=True)
     stepped = [*before.stepped, *found]
-    return (restarts.corrected(rows, found), Clocks(stepped, before.drifted, True)) if found else None
+    timed = restarts.corrected(rows, found, runs)
+    return (timed, Clocks(stepped, before.drifted, are_runs_known=True)) if found else None
 
 
 def _in_step(
@@ -62,10 +63,11 @@ def _in_step(
     return drifts.corrected(timed, drifted) if drifted else timed, Clocks(stepped, drifted)
 
 
-def _pairs(rows: "DataFrame", at: Places, looked: "Looked") -> list[Pair]:
+def _pairs(rows: "DataFrame", at: Places, looked: "Looked", runs: Sequence[inventory.Run]) -> list[Pair]:
     """Measure runs by the frames without a fault of the sample."""
     if looked.pieces is not None:
         keyed = looked.pieces.keyed
-        return restarts.pairs_of(values(keyed.filter(keyed["home"].is_valid()), restarts.COLUMNS))
+        good = keyed.filter(keyed["home"].is_valid())
+        return restarts.pairs_of(values(good, restarts.COLUMNS), runs)
     sample = F.broadcast(looked.wanted.where("home IS NOT NULL").select("key"))
-    return restarts.planned_pairs(sums.with_key(rows, at).join(sample, "key"))
+    return restarts.planned_pairs(sums.with_key(rows, at).join(sample, "key"), runs)
