@@ -52,7 +52,7 @@ def least(wires: "DataFrame") -> "DataFrame":
 
 
 class Clock(NamedTuple):
-    """How far a clock is ahead of that of the gateway `against`, which it was compared with, in ns."""
+    """A clock that was compared with that of the gateway `against`, and is so many ns ahead of it."""
 
     against: str
     ahead_ns: int
