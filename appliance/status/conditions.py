@@ -14,7 +14,7 @@ _WIRE: Final = "look at cable, termination and bit rate"
 
 
 class Judgement(NamedTuple):
-    """How bad a condition is, its word in a table, and what else is to be known of it, "" for nothing."""
+    """A judgement: `word` is how bad a condition is, `shown` its name in a table, `why` the rest or ""."""
 
     word: Word
     shown: str
@@ -35,7 +35,7 @@ _OF_STATES: Final[Mapping[State, tuple[Word, str]]] = {
     "error-passive": ("degraded", f"frames fail on the wire: {_WIRE}"),
     "bus-off": ("trouble", f"after too many errors nothing goes in or out: {_WIRE}"),
 }
-_CONTROLLERS: Final[Mapping[str, tuple[Word, str]]] = {**_OF_STATES}
+_CONTROLLERS: Final[Mapping[str, tuple[Word, str]]] = {str(state): told for state, told in _OF_STATES.items()}
 
 
 def controller(condition: str) -> str:

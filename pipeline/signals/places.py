@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 class _Heard(NamedTuple):
-    """The rows of a place: so many, from `first_ns` to `last_ns`."""
+    """The rows of a place: how many there are, and from when to when, in ns."""
 
     place: Place
     rows: int

@@ -53,7 +53,7 @@ def least(wires: "DataFrame") -> "DataFrame":
 
 
 class Clock(NamedTuple):
-    """A clock that is ahead by `ahead_ns` of that of the gateway `against`, with which it was compared."""
+    """A clock that was compared with that of the gateway `against`, and is so many ns ahead of it."""
 
     against: str
     ahead_ns: int
