@@ -113,12 +113,24 @@ def _rewritten(path: Path, file: "ParquetFile") -> Iterator[_Span]:
 
 
 def _rows(file: "ParquetFile") -> tuple[int, int]:
-    """Count the rows of a file, without the summary at its end, and find the time of the newest."""
+    """Count the rows of a file, without the summary at its end, and find the time of the newest. They are
+    read if another program wrote the file without statistics."""
     kind, time = (file.schema_arrow.get_field_index(name) for name in ("kind", "ts_ns"))
     groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
-    recorded = [one for one in groups if one.column(kind).statistics.min != Kind.CONTENTS.value]
-    times = (one.column(time).statistics.max for one in recorded)
-    return sum(one.num_rows for one in recorded), max(times, default=0)
+    bounds = [(one.column(kind).statistics, one.column(time).statistics) for one in groups]
+    if not all(one is not None and one.has_min_max for both in bounds for one in both):
+        return _counted(file)
+    recorded = [n for n, (kinds, _) in enumerate(bounds) if kinds.min != Kind.CONTENTS.value]
+    newest = max((bounds[n][1].max for n in recorded), default=0)
+    return sum(groups[n].num_rows for n in recorded), newest
+
+
+def _counted(file: "ParquetFile") -> tuple[int, int]:
+    import pyarrow.compute as pc
+
+    rows = file.read(columns=["kind", "ts_ns"])
+    recorded = rows.filter(pc.not_equal(rows["kind"], Kind.CONTENTS.value))
+    return len(recorded), pc.max(recorded["ts_ns"]).as_py() or 0
 
 
 def _doubled(spans: list[_Span]) -> Iterator[Bad]:
