@@ -1,6 +1,7 @@
 """Signals of a capture: what single pieces of it gave, put together."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -142,10 +143,39 @@ def busiest(windows: "DataFrame", count: int) -> "DataFrame":
     return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
 
 
-def names_of(rows: "DataFrame") -> "dict[str, bool]":
-    """Return the names of the signals in long rows, in order, and whether they have numbers."""
-    found = rows.groupBy(_name().alias("name")).agg(F.count("value").alias("numbers")).orderBy("name")
-    return {row.name: row.numbers > 0 for row in found.limit(NAMES_MOST).collect()}
+class Heard(NamedTuple):
+    """A signal where it was heard, and in which unit: how many values it has there, and whether they are
+    numbers."""
+
+    gateway: str
+    bus: str
+    unit: str
+    rows: int
+    are_numbers: bool
+
+    def said(self) -> str:
+        """Return the place as words."""
+        return f"{self.bus} of {self.gateway}{f' in {self.unit}' if self.unit else ''}"
+
+
+def names_of(rows: "DataFrame") -> "dict[str, list[Heard]]":
+    """Return the names of the signals in long rows, in order, and where each was heard, most often first."""
+    counts = F.count(F.lit(1)).alias("rows"), F.count("value").alias("numbers")
+    found = rows.groupBy(_name().alias("name"), *Heard._fields[:3]).agg(*counts)
+    names: dict[str, list[Heard]] = {}
+    for row in found.orderBy("name", F.desc("rows"), *Heard._fields[:3]).limit(NAMES_MOST).collect():
+        heard = Heard(row.gateway, row.bus, row.unit, row.rows, row.numbers > 0)
+        names.setdefault(row.name, []).append(heard)
+    return names
+
+
+def heard_at(rows: "DataFrame", places: "Mapping[str, Heard]") -> "DataFrame":
+    """Select of each signal the values of one place."""
+    wanted = F.lit(False)
+    for name, one in places.items():
+        is_there = (F.col("gateway") == one.gateway) & (F.col("bus") == one.bus) & (F.col("unit") == one.unit)
+        wanted = wanted | ((_name() == name) & is_there)
+    return rows.where(wanted)
 
 
 def _name() -> "Column":

@@ -139,6 +139,23 @@ def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> No
 
 
 @pytest.mark.engines(SAIL)
+def test_a_condition_is_over_a_signal_at_one_place_and_in_one_unit(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other gateways hear it with clocks of their own, other segments may have another, and units differ."""
+    levels = [Seen(n, "tank/level", b'{"v":%d,"unit":"l"}' % (n // 4 % 2 * 50)) for n in range(12)]
+    others = [Seen(n + 0.5, "tank/level", b'{"v":9,"unit":"gal"}') for n in range(0, 12, 2)]
+    elsewhere = [
+        one._replace(ms=one.ms + 0.3, bus="bus yard", data=b'{"v":9,"unit":"l"}') for one in levels[1:]
+    ]
+    late = [one._replace(ms=one.ms + 3) for one in levels[:-1]]
+    capture_of(tmp_path, {"gw-a": levels + others + elsewhere, "gw-b": late})
+    held = of(spark, tmp_path, JOB.parsed(str(tmp_path), "--where", "level > 20"))[0]
+    assert [((row["start_ns"] - START_NS) / MS, (row["end_ns"] - START_NS) / MS) for row in held] == [(4, 8)]
+    assert "tank/level is that of can can0 of gw-a in l; it is on " in capsys.readouterr().err
+
+
+@pytest.mark.engines(SAIL)
 def test_nan_is_above_and_below_no_number(spark: "SparkSession", tmp_path: Path) -> None:
     """It is a value all the same: it ends the one before."""
     levels = (b"5", b"50", b"nan", b"5", b"nan", b"60")
