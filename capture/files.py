@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from bus.errors import BusError
 from bus.extras import lacking
 from bus.text import whole_in
-from capture.schema import DATE, GATEWAY, META_VERSION, VERSION
+from capture.schema import DATE, GATEWAY, META_TOPOLOGY, META_VERSION, VERSION
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -195,6 +195,12 @@ def is_ours(file: "ParquetFile") -> bool:
     """Return whether a file is of a recorder or of ours, not rewritten by another program: it has our
     version."""
     return META_VERSION.encode() in (file.metadata.metadata or {})
+
+
+def topology_of(file: "ParquetFile") -> bytes | None:
+    """Return the topology that a file was recorded under, as JSON; None if it has none."""
+    found: bytes | None = (file.metadata.metadata or {}).get(META_TOPOLOGY.encode())
+    return found
 
 
 def check_version(path: Path | str, metadata: Mapping[bytes, bytes]) -> None:

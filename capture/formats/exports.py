@@ -22,7 +22,7 @@ from capture.formats.table import BY_KEY, format_of
 from capture.formats.target import written
 from capture.frames import FRAMES, Frames, Parsed, channel_of, channels_of, frames_of, ordered, parsed
 from capture.pcapng import Packet
-from capture.schema import META_SOURCE, Direction, Kind
+from capture.schema import META_SOURCE, TOLD, Direction, Kind
 
 _ROWS: Final = 1 << 16
 _COLUMNS: Final = ["ts_ns", "kind", "hub", "bus", "peer", "dir", "reason", "payload"]
@@ -141,7 +141,7 @@ def _of_packets(packets: list[Packet], told: Told) -> Frames:
     """Return the CAN frames among rows."""
     rows = [one for one in packets if one.kind == Kind.WIRE and one.message.startswith(_ITEM)]
     found: Parsed = parsed(pa.array([one.message[len(_ITEM) :] for one in rows], pa.binary()))
-    told.others += sum(one.kind != Kind.NAMES for one in packets) - len(found.ids)
+    told.others += sum(one.kind not in TOLD for one in packets) - len(found.ids)
     rows = [row for row, good in zip(rows, found.good.tolist(), strict=True) if good]
     names = list(dict.fromkeys(map(_channel, rows)))
     channel = np.array([names.index(_channel(row)) for row in rows], np.int64)
