@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 class _Heard(NamedTuple):
-    """How many rows of a place there are, and from when to when, in ns."""
+    """The rows of a place: how many there are, and from when to when, in ns."""
 
     place: Place
     rows: int

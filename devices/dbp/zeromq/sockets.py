@@ -40,7 +40,9 @@ class Socket:
     """A socket. `hears(messages)` is called with each batch of messages, in order; it must not raise.
 
     `lost()` is called when a peer is gone, and before another can come in its place.
-    `stats` is the ledger of sent, dropped, received and refused messages. `name` is its name in the log.
+    `stats` is the ledger of sent, dropped, received and refused messages; several sockets may share one.
+    `name` is its name in the log. `misfit` says what was wrong with the messages of the last peer that was
+    disconnected for them; "" if none was.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class Socket:
         limits: Limits | None = None,
         name: str = "ZeroMQ",
         lost: Callable[[], object] = lambda: None,
+        stats: Stats | None = None,
     ) -> None:
-        self.stats = Stats()
+        self.stats = Stats() if stats is None else stats
+        self.misfit = ""
         self._hears, self._limits, self._lost = hears, limits or Limits(), lost
         self._pattern = PATTERNS[kind](self._limits, self.stats)
         self._hello = zmtp.GREETING + zmtp.ready(self._pattern.kind)
@@ -215,6 +219,8 @@ class Socket:
     def _on_gone(self, connection: Connection) -> None:
         was_peer = connection in self._pattern.peers
         self._dialled.discard(connection)
+        if was_peer:
+            self.misfit = connection.decoder.fault or self.misfit
         self._tell([Message(frames, "") for frames in self._pattern.leave(connection)])
         if was_peer and self._is_open:
             self._lost()

@@ -37,9 +37,10 @@ _AT_NS: Final = MappingProxyType({"at_ns": "ts_ns"})
 def faultless(
     of_frames: "DataFrame", frame_sums: "DataFrame", expected: "Expected", at: "Places"
 ) -> "DataFrame":
-    """Select the rows of frames without a fault: `key`, gateway, hub, bus, `segment`, dir, ts_ns, `home`."""
+    """Select the rows of frames without a fault: `key`, gateway, boot, cap_seq, hub, bus, `segment`, dir,
+    ts_ns, `home`."""
     good = sums.alike(frame_sums, expected.typical, at).select("key", "home")
-    columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
+    columns = ["key", "gateway", "boot", "cap_seq", "hub", "bus", "segment", "dir", "ts_ns"]
     return of_frames.select(*columns).join(good, "key")
 
 
@@ -52,7 +53,7 @@ def least(wires: "DataFrame") -> "DataFrame":
 
 
 class Clock(NamedTuple):
-    """How far a clock is ahead of that of the gateway `against`, which it was compared with, in ns."""
+    """A clock that was compared with that of the gateway `against`, and is so many ns ahead of it."""
 
     against: str
     ahead_ns: int
@@ -81,12 +82,14 @@ def offsets(pairs: Iterable[Pair], gateways: Iterable[str], by_one_way: bool = F
 
 def _edges(pairs: Iterable[Pair], by_one_way: bool) -> Mapping[str, Sequence[Edge]]:
     """Find the clocks that can be compared with each one; what went both ways is better, however slow."""
-    shortest = {(a, b): ns for a, b, ns, _ in pairs}
+    shortest = dict[tuple[str, str], int]()
+    for a, b, ns, _ in pairs:
+        shortest[a, b] = min(ns, shortest.get((a, b), ns))
     edges: dict[str, list[Edge]] = defaultdict(list)
     for (a, b), there in shortest.items():
         back = shortest.get((b, a))
         if back is not None:
-            edges[a].append((b, there + back, (there - back) // 2))
+            edges[a].append((b, max(0, there + back), (there - back) // 2))
         elif by_one_way:
             edges[a].append((b, _UNSURE_NS, there))
             edges[b].append((a, _UNSURE_NS, -there))
