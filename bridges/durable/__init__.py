@@ -6,6 +6,6 @@ what is kept, `classes` what goes first and `ages` what is too old. `house` keep
 thread of a `worker`, by the calls of `work`: `intake` is what waits for it, and `catching_up` reads backlogs.
 `keys` are those in envelopes, `replays` the frames that a failover pair kept twice. An `end` is its pipe to
 one other appliance, which counts what it gets `live`, and `door` is the hub that a link of a trunk opens on,
-with a `connection` for each peer. `shown` is what a status says of all this, by `looks`, with the `decline` of each backlog, and `emptying`
-sends what a dead gateway has left.
+with a `connection` for each peer. `shown` is what a status says of all this, by `looks`, with the `decline`
+of each backlog, and `emptying` sends what a dead gateway has left.
 """
