@@ -1,5 +1,6 @@
 """`buscoupler deploy` and `rollback` refuse what cannot go well before any gateway is asked."""
 
+import io
 import shutil
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.commandline.cli import main
+from appliance.commands.deploy import agreed
 from appliance.rollout.runner import Ssh
 
 PLANT = """
@@ -99,3 +101,15 @@ def test_another_program_than_ssh_is_asked_nothing(tmp_path: Path) -> None:
     way = Ssh({"gw-a": "one", "gw-b": "two"}, "/x", f"touch {tmp_path / 'asked'}")
     assert way.sharing() == []
     assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize(("typed", "agrees"), [("y\n", True), ("YES\n", True), ("\n", False), ("", False)])
+def test_nothing_but_a_yes_agrees_and_the_end_of_input_is_none(
+    typed: str, agrees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert agreed(2) is agrees
