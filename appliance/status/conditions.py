@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from appliance.status.health import Word
-from bridges.media.can.state import State
 
 _NOISE: Final = "noise"
 _WIRE: Final = "look at cable, termination and bit rate"
 
 
 class Judgement(NamedTuple):
-    """A judgement: `word` is how bad a condition is, `shown` its name in a table, `why` the rest or ""."""
+    """The judgement on a condition: how bad it is, what a table shows of it, and why, if that is more."""
 
     word: Word
     shown: str
@@ -28,14 +27,13 @@ class Judgement(NamedTuple):
         return f"{controller(self.shown)}: {self.why}"
 
 
-_OF_STATES: Final[Mapping[State, tuple[Word, str]]] = {
+_CONTROLLERS: Final[Mapping[str, tuple[Word, str]]] = {
     "unknown": ("ok", ""),
     "error-active": ("ok", ""),
     "error-warning": ("degraded", f"some frames fail on the wire: {_WIRE}"),
     "error-passive": ("degraded", f"frames fail on the wire: {_WIRE}"),
     "bus-off": ("trouble", f"after too many errors nothing goes in or out: {_WIRE}"),
 }
-_CONTROLLERS: Final[Mapping[str, tuple[Word, str]]] = {str(state): told for state, told in _OF_STATES.items()}
 
 
 def controller(condition: str) -> str:

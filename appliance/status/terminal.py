@@ -29,7 +29,7 @@ from bus.text import plain_lines
 from topologies.picture.marks import SIGNS
 
 Status = dict[str, Any]
-Order = Literal["name", "in", "out", "queued", "dropped"]
+Order = Literal["name", "from", "to", "queued", "dropped"]
 """Of links in a page: as in the file, or those with the most first."""
 EVENTS = 8
 VALUES = 20
@@ -193,9 +193,9 @@ def links(status: Status, before: Status | None, width: int | None, order: Order
 
 
 def _measure(order: Order, row: Mapping[str, Any], earlier: Mapping[str, Any]) -> float:
-    if order == "in":
+    if order == "from":
         return float(row["received"] - earlier["received"])
-    if order == "out":
+    if order == "to":
         return float(row["sent"] - earlier["sent"])
     if order == "dropped":
         return float(lost(row["dropped"]))

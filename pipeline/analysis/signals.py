@@ -1,6 +1,6 @@
 """Signals of a capture: what single pieces of it gave, put together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
@@ -185,22 +185,23 @@ def _name() -> "Column":
 
 def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
     """Find from when until when a condition holds, in long rows of its signals: between two values a signal
-    has the first of them. A signal that has no value yet makes no condition true, nor does NaN, but of a
-    condition that asks for it (`isnan`): to engines it is more than all numbers.
+    has the first of them, and of two at one time the greater.
 
-    The values are put in one order, by one task.
+    A signal that has no value yet makes no condition true, nor does NaN, but of a condition that asks for it
+    (`isnan`): to engines it is more than all numbers. The values are put in one order, by one task.
     """
     name = F.lower(_name())
-    columns = [_valued(name, column, end) for column, end in condition.columns]
+    values = {f"v{place}": _valued(name, end) for place, end in enumerate(condition.names)}
     one = Window.partitionBy(F.lit(0))
     in_time = one.orderBy("ts_ns")
-    held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column, _ in condition.columns]
-    known = rows.select("ts_ns", *columns).select("ts_ns", *held)
+    at_once = rows.groupBy("ts_ns").agg(*(value.alias(column) for column, value in values.items()))
+    held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column in values]
+    known = at_once.select("ts_ns", *held).select("ts_ns", *_parts(condition))
     if "nan" not in condition.sql.lower():
-        numbers = [column for column, _ in condition.columns if column[0] == "s"]
+        numbers = [column for column in known.columns if column[0] == "s"]
         known = known.withColumns({name: F.when(~F.isnan(name), F.col(name)) for name in numbers})
     holds = F.coalesce(F.expr(condition.sql), F.lit(False)).alias("holds")
-    moments = known.select("ts_ns", holds).groupBy("ts_ns").agg(F.max("holds").alias("holds"))
+    moments = known.select("ts_ns", holds)
     before = F.coalesce(F.lag("holds").over(in_time), F.lit(False))
     end = F.max("ts_ns").over(one) + 1
     turns = moments.withColumns({"before": before, "end": end}).where(F.col("holds") != F.col("before"))
@@ -210,6 +211,15 @@ def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
     return found.select("start_ns", "end_ns", seconds).orderBy("start_ns")
 
 
-def _valued(name: "Column", column: str, end: str) -> "Column":
+def _parts(condition: Condition) -> "Iterator[Column]":
+    """Yield the columns of a condition: the number and the text of each of its signals."""
+    for place in range(len(condition.names)):
+        yield F.col(f"v{place}.value").alias(f"s{place}")
+        yield F.col(f"v{place}.text").alias(f"t{place}")
+
+
+def _valued(name: "Column", end: str) -> "Column":
+    """Return the value of a signal at one time, number and text together; null if it has none then."""
     is_it = (name == end.lower()) | name.endswith(f"/{end.lower()}")
-    return F.when(is_it, F.col("value" if column[0] == "s" else "text")).alias(column)
+    worth = F.struct("value", "text")
+    return F.max_by(F.when(is_it, worth), F.when(is_it, worth))

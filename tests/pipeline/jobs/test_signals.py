@@ -138,6 +138,26 @@ def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> No
             answers(spark, root, "--where", condition)
 
 
+@pytest.mark.engines(SPARK, SAIL)
+def test_of_two_values_at_one_time_the_greater_counts_in_a_condition(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Number and text are of one value: what the text was before does not stay beside another number."""
+    levels = [(0, b"5"), (1, b"50"), (1, b"7"), (2, b"7"), (2, b"50"), (3, b"5"), (4, b"99"), (5, b"5")]
+    capture_of(tmp_path, {"gw-a": [Seen(ms, "tank/level", one) for ms, one in levels]})
+    parser = argparse.ArgumentParser()
+    tank = Quantity(("tank", "level"), choices={99: "broken"})
+    JOB.add_arguments(parser, Files(quantities=lambda _: (tank,)))
+    words = [str(tmp_path), "--topology", "plant.yaml", "--where"]
+    for condition, spans in {
+        "level > 40": [(1, 3), (4, 5)], "level = 7": [], "level < 10": [(0, 1), (3, 4), (5, 5)],
+        "level = 'broken'": [(4, 5)],
+    }.items():  # fmt: skip
+        found = of(spark, tmp_path, parser.parse_args([*words, condition]))[0]
+        at = [tuple((row[name] - START_NS) // MS for name in ("start_ns", "end_ns")) for row in found]
+        assert at == spans, condition
+
+
 @pytest.mark.engines(SAIL)
 def test_a_condition_is_over_a_signal_at_one_place_and_in_one_unit(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
