@@ -12,11 +12,11 @@ from typing import Protocol, TypeVar
 
 from appliance.downs import Downs, Outage
 from appliance.health.concerns import RECENT_S, of_drops, of_links, of_loops, of_rejects
+from appliance.status.conditions import controller
 from appliance.status.health import Concern
 from appliance.status.labels import Labels
 from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
-from appliance.status.words import controller
 from bus.events import Event
 from bus.hub import Hub, LinkView
 from bus.ledger import Account, Stats
@@ -187,7 +187,7 @@ class Monitor:
         new = Counter(amiss) - Counter(self._rejects.get(name, {}))
         self._rejects[name] = amiss
         if new:
-            self._rejected[name] = now, dict(new)
+            self._rejected[self._source(name)] = now, dict(new)
 
     def concerns(self, now: float) -> Iterator[Concern]:
         """Yield what is wrong with links and buses at the last scan, or was within the last minute."""

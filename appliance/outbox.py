@@ -32,11 +32,9 @@ class Outbox(Generic[T]):
 
     `give` raises `Refused` if it makes no sense to try again, any other exception if it does: after
     `pause_s`, then twice as long each time, up to 60 s, and until it was offered `tried_s` ago. `done` is
-    told, in any thread, what was given or given up. `begins` is the state until something was given. `stats`
-    hold offered = sent + dropped + queued.
+    told, in any thread, what was given or given up. It is up until something cannot be given; nobody tells
+    before. `stats` hold offered = sent + dropped + queued.
     """
-
-    condition = ""
 
     def __init__(
         self,
@@ -48,14 +46,12 @@ class Outbox(Generic[T]):
         together: Callable[[Sequence[T]], int] = lambda _: 1,
         pause_s: float = PAUSE_S,
         tried_s: float = inf,
-        begins: State = "up",
     ) -> None:
         self.name, self.url, self.stats, self.queue_bytes = name, url, Stats(), 0
         self.state: State = "closed"
         self.fault, self.losses = "", 0
         self._give, self._done, self._together = give, done, together
         self._waiting_max, self._pause_s, self._tried_s = waiting_max, pause_s, tried_s
-        self._begins: State = begins
         self._queue: deque[T] = deque()
         self._since_s = deque[float]()  # when each was offered
         self._changed = threading.Condition()
@@ -63,8 +59,13 @@ class Outbox(Generic[T]):
 
     def open(self, hub: Hub, loop: object) -> None:
         """Start the thread."""
-        self.state, self._ending = self._begins, False
+        self.state, self._ending = "up", False
         threading.Thread(target=self._run, name=self.name, daemon=True).start()
+
+    @property
+    def condition(self) -> str:
+        """The reason why the last one was given up; "" if it was given."""
+        return self.fault if self.state == "up" else ""
 
     def revise(self, other: object) -> bool:
         """Return False: another one takes its place."""

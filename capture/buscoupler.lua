@@ -234,7 +234,7 @@ end
 local captured = Proto("buscoupler", "Buscoupler capture")
 local c = {
     version = ProtoField.uint8("buscoupler.version", "Version"),
-    kind = ProtoField.uint8("buscoupler.kind", "Kind", base.DEC, { [0] = "frame", [1] = "ledger", [2] = "gap", [4] = "names", [6] = "event", [7] = "item on a wire" }),
+    kind = ProtoField.uint8("buscoupler.kind", "Kind", base.DEC, { [0] = "frame", [1] = "ledger", [2] = "gap", [4] = "names", [5] = "topology", [6] = "event", [7] = "item on a wire" }),
     dir = ProtoField.uint8("buscoupler.dir", "Direction", base.DEC, { [0] = "received", [1] = "sent" }),
     verdict = ProtoField.uint8("buscoupler.verdict", "Verdict"),
     boot = ProtoField.uint64("buscoupler.boot", "Boot (ns)"),

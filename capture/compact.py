@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyarrow.parquet import ParquetFile
 
 from capture import parquet
 from capture.files import (
@@ -28,9 +27,10 @@ from capture.files import (
     journal_directory,
     listed,
     opened,
+    topology_of,
 )
 from capture.locks import alone
-from capture.schema import GATEWAY, META_TOPOLOGY
+from capture.schema import GATEWAY
 
 FILE_BYTES: Final = 128 << 20
 MARK: Final = ".compacted"
@@ -160,12 +160,6 @@ def groups_of(sources: Iterable[Source], fixed: set[str], file_bytes: int) -> It
 def _topology(path: Path) -> bytes | None:
     with opened(path) as file:
         return topology_of(file)
-
-
-def topology_of(file: ParquetFile) -> bytes | None:
-    """Return the topology that a file was recorded under, as JSON; None if it has none."""
-    found: bytes | None = (file.metadata.metadata or {}).get(META_TOPOLOGY.encode())
-    return found
 
 
 def merged(group: list[Path], target: Path) -> int:

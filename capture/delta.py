@@ -20,8 +20,8 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from pyarrow.parquet import ParquetFile
 
 from capture.by_url import bare, settings
-from capture.compact import Day, Source, groups_of, merged, topology_of
-from capture.files import FILE_SUFFIX, CaptureError, is_ours, listed, logged, opened
+from capture.compact import Day, Source, groups_of, merged
+from capture.files import FILE_SUFFIX, CaptureError, is_ours, listed, logged, opened, topology_of
 from capture.plainly import takes_no_delta
 from capture.schema import DATE, GATEWAY, arrow_schema, file_schema
 from capture.stores import Store, said

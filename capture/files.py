@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from bus.errors import BusError
 from bus.extras import lacking
 from bus.text import whole_in
-from capture.schema import DATE, GATEWAY, META_VERSION, VERSION
+from capture.schema import DATE, GATEWAY, META_TOPOLOGY, META_VERSION, VERSION
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -55,6 +55,12 @@ def capture_file(root: Path, date: str, gateway: str, name: str) -> Path:
 def journal_directory(root: Path, gateway: str) -> Path:
     """Return where a gateway's journals are, under a recorder's directory `root`."""
     return root / JOURNAL / f"{GATEWAY}={gateway}"
+
+
+def journals_beside(days: Path) -> list[Path]:
+    """List the journals of all gateways beside the days of a recorder's directory; none beside others."""
+    found = (days.parent / JOURNAL).glob(f"{GATEWAY}=*/*{JOURNAL_SUFFIX}") if days.name == CAPTURE else ()
+    return sorted(found)
 
 
 def days_directory(root: Path) -> Path:
@@ -189,6 +195,12 @@ def is_ours(file: "ParquetFile") -> bool:
     """Return whether a file is of a recorder or of ours, not rewritten by another program: it has our
     version."""
     return META_VERSION.encode() in (file.metadata.metadata or {})
+
+
+def topology_of(file: "ParquetFile") -> bytes | None:
+    """Return the topology that a file was recorded under, as JSON; None if it has none."""
+    found: bytes | None = (file.metadata.metadata or {}).get(META_TOPOLOGY.encode())
+    return found
 
 
 def check_version(path: Path | str, metadata: Mapping[bytes, bytes]) -> None:

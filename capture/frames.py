@@ -33,6 +33,9 @@ CLASSIC_BYTES, FD_BYTES = 16, 72
 CLASSIC_DATA, FD_DATA = 8, 64
 FD_SIZES: Final = (*range(9), 12, 16, 20, 24, 32, 48, 64)
 """The lengths of FD frames by their length codes, 0 to 15."""
+FILE: Final = "file "
+"""The beginning of the hubs of rows that were imported; the rest is the name of the file."""
+_BUS: Final = "can "
 _HEAD = 8
 _LITTLE = sys.byteorder == "little"
 _CODE_MIN, _CODE_MAX = 9, 15
@@ -178,7 +181,7 @@ def rows(frames: Frames, hub: str, boot: int, first: int, schema: pa.Schema) -> 
     columns = {
         "ts_ns": frames.ts_ns, "boot": pa.repeat(boot, count), "hub": pa.repeat(hub, count),
         "cap_seq": np.arange(first, first + count),
-        "bus": pc.binary_join_element_wise("can", names, " ").take(index),
+        "bus": pc.binary_join_element_wise(_BUS, names, "").take(index),
         "peer": pc.binary_join_element_wise("can", names, ":").take(index),
         "dir": np.where(frames.is_sent, int(Direction.TX), int(Direction.RX)).astype(np.int16),
         "message_bytes": sizes, "payload": payload,
@@ -192,9 +195,21 @@ def rows(frames: Frames, hub: str, boot: int, first: int, schema: pa.Schema) -> 
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def channel_name(peer: str) -> str:
-    """Return the channel in the name of a link, such as `can:socketcan:can0`: what stands last."""
-    return peer.rpartition(":")[2]
+def channel_of(hub: str, bus: str, peer: str) -> str:
+    """Return the channel of a row: of a file as the file has it, else what stands last in the name of a link,
+    such as `can:socketcan:can0`."""
+    return bus.removeprefix(_BUS) if hub.startswith(FILE) else peer.rpartition(":")[2]
+
+
+def channels_of(batch: pa.RecordBatch) -> pa.Array:
+    """Return the channels of rows, as `channel_of` does."""
+    of_link, of_file = _without(batch["peer"], "(?s)^.*:"), _without(batch["bus"], f"^{_BUS}")
+    return pc.if_else(pc.starts_with(batch["hub"], FILE), of_file, of_link)
+
+
+def _without(words: pa.Array, pattern: str) -> pa.Array:
+    coded = words.dictionary_encode()
+    return pc.replace_substring_regex(coded.dictionary, pattern, "").take(coded.indices)
 
 
 def frames_of(batch: pa.RecordBatch) -> Frames:
@@ -203,9 +218,8 @@ def frames_of(batch: pa.RecordBatch) -> Frames:
     found = parsed(table["payload"])
     if not found.good.all():
         table = table.filter(pa.array(found.good))
-    peers = table["peer"].dictionary_encode()
-    names = [channel_name(peer) for peer in peers.dictionary.to_pylist()]
-    channel = peers.indices.to_numpy().astype(np.int64)
+    coded = channels_of(table).dictionary_encode()
+    names, channel = coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
     times = table["ts_ns"].to_numpy()
     is_sent = table["dir"].to_numpy() == int(Direction.TX)
     return Frames.of([times, channel, is_sent, *found[:-1]], names)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capture.batches import BAD
+from capture.batches import BAD, batches_of
 from capture.ranges import Ranges, joined
 
 
@@ -69,6 +69,14 @@ class Index:
     def offset_of(self, number: int) -> int:
         """Return where the batch begins that has a row."""
         return next((one.offset for one in self.batches if number <= one.last), self._end)
+
+
+def times_of(path: Path) -> tuple[int, int] | None:
+    """Return the times of the first and the last row, in ns; None if there is none. Raises `OSError`."""
+    found = [pc.min_max(batch["ts_ns"]).as_py() for batch, _ in batches_of(path) if len(batch)]
+    if not found:
+        return None
+    return min(one["min"] for one in found), max(one["max"] for one in found)
 
 
 def rows_from(path: Path, offset: int, first: int, last: int) -> Iterator[pa.RecordBatch]:

@@ -151,7 +151,9 @@ class BuscouplerCapture(Packet):
     name = "Buscoupler capture"
     fields_desc = [  # noqa: RUF012
         ByteField("version", 1),
-        ByteEnumField("kind", 0, {0: "frame", 1: "ledger", 2: "gap", 4: "names"}),
+        ByteEnumField(
+            "kind", 0, {0: "frame", 1: "ledger", 2: "gap", 4: "names", 5: "topology", 6: "event", 7: "item"}
+        ),
         ByteEnumField("dir", 0, {0: "received", 1: "sent"}),
         ByteField("verdict", 0),
         LongField("boot", 0),

@@ -15,16 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capture import journals, parquet, ranges
-from capture.files import (
-    CAPTURE,
-    JOURNAL,
-    JOURNAL_SUFFIX,
-    CaptureError,
-    day_of,
-    gateway_of,
-    listed,
-    opened,
-)
+from capture.files import CaptureError, day_of, gateway_of, journals_beside, listed, opened
 from capture.locks import reading
 from capture.ranges import Interval, Ranges
 from capture.schema import DATE, GATEWAY
@@ -114,8 +105,7 @@ class Live:
             self._days[directory] = known
 
     def _open_journals(self) -> Iterator[Held]:
-        directory = self.days.parent / JOURNAL
-        paths = sorted(directory.glob(f"{GATEWAY}=*/*{JOURNAL_SUFFIX}")) if self.days.name == CAPTURE else []
+        paths = journals_beside(self.days)
         self._journals = {path: self._journals.get(path) or journals.Index(path) for path in paths}
         for path, index in self._journals.items():
             try:

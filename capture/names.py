@@ -12,6 +12,7 @@ from typing import Final
 
 from bus.errors import words_of
 from bus.machine.files import text_of
+from bus.machine.inputs import opened
 from bus.names import lines_of, names_from
 from bus.text import lines_in
 from capture.files import NAMES, CaptureError, names_directory
@@ -77,7 +78,7 @@ def add(days: Path, gateway: str, names: Iterable[str]) -> bool:
 
 
 def _lines(path: Path, is_given: bool = False) -> Iterator[str]:
-    with path.open("rb") as file:  # maybe a pipe or a device, which do not tell their size
+    with opened(path) as file:  # maybe a pipe or a device, which do not tell their size
         data = file.read(FILE_BYTES + 1)
     if len(data) <= FILE_BYTES:
         yield from lines_in(text_of(data))

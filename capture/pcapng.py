@@ -5,6 +5,7 @@ our header, then the message as it was moved, a ledger's word, or names of token
 """
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError
@@ -24,7 +25,8 @@ _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _MAGIC = 0x1A2B3C4D
 _SECTION_BODY = Struct("<IHHq")
 _PACKET_HEAD = Struct("<5I")
-_OPTION_NAME, _OPTION_RESOLUTION, _OPTION_FLAGS, _OPTION_APPLICATION = 2, 9, 2, 4
+_OPTION_NAME, _OPTION_RESOLUTION, _OPTION_OFFSET = 2, 9, 14  # of an interface
+_OPTION_FLAGS, _OPTION_APPLICATION = 2, 4
 _BLOCK_BYTES_MAX = 1 << 24
 _NAMES_BYTES = 1 << 15  # in one packet: Wireshark takes 256 KiB
 _BETWEEN = " | "  # gateway, hub and bus, in an interface's name
@@ -137,12 +139,24 @@ def decode(ts_ns: int, interface: str, data: bytes) -> Packet | None:
     )
 
 
+class Clock(NamedTuple):
+    """The times of an interface: a tick lasts `tick_ns`, and they count from `from_ns` since 1970."""
+
+    tick_ns: Fraction
+    from_ns: int = 0
+
+    def time_ns(self, ticks: int) -> int | None:
+        """Return a time since 1970; None for one that no capture can hold."""
+        found = self.from_ns + ticks * self.tick_ns.numerator // self.tick_ns.denominator
+        return found if 0 <= found <= TIME_MAX_NS else None
+
+
 class Interface(NamedTuple):
-    """An interface of a file: what its packets are, and the length of a tick of its times."""
+    """An interface of a file: what its packets are, and their times."""
 
     link_type: int
     name: str
-    ns: float  # of one tick
+    clock: Clock
 
 
 class PcapngError(ValueError):
@@ -205,17 +219,18 @@ def read_interface(body: bytes, order: str) -> Interface:
     link_type = Struct(f"{order}H").unpack_from(body)[0]
     options = dict(options_in(body[8:], order))
     resolution = (options.get(_OPTION_RESOLUTION) or b"\x06")[0]
-    tick_s = 2.0 ** -(resolution & 0x7F) if resolution & 0x80 else 10.0**-resolution
+    tick_s = Fraction(1, 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution)
+    begin = options.get(_OPTION_OFFSET, b"")[:8]
+    from_s = int.from_bytes(begin, "little" if order == "<" else "big", signed=True)
     name = options.get(_OPTION_NAME, b"").decode(errors="replace")
-    return Interface(link_type, name, tick_s * 1e9)
+    return Interface(link_type, name, Clock(tick_s * 10**9, from_s * 10**9))
 
 
 def _read_packet(body: bytes, order: str, interfaces: list[Interface]) -> Packet | None:
     number, high, low, captured, _ = Struct(f"{order}5I").unpack_from(body)
     if number >= len(interfaces) or interfaces[number].link_type != LINKTYPE_USER0:
         return None
-    ticks, ns = high << 32 | low, interfaces[number].ns
-    ts_ns = ticks if ns == 1.0 else int(ticks * ns)
-    if ts_ns > TIME_MAX_NS:
+    ts_ns = interfaces[number].clock.time_ns(high << 32 | low)
+    if ts_ns is None:
         return None
     return decode(ts_ns, interfaces[number].name, body[20 : 20 + captured])

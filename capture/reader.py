@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
-from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
+from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened, topology_of
 from capture.formats.source import Source
 from capture.pcapng import Packet, PcapngError, packets
 from capture.schema import Kind
@@ -17,9 +17,11 @@ from capture.schema import Kind
 _ROWS = 4096
 
 
-def read(path: Path) -> Iterator[Packet]:
-    """Read all rows of a pcapng file, or of the capture files under a directory. Raises `CaptureError`."""
-    return read_directory(path) if path.is_dir() or not path.exists() else read_pcapng(path)
+def read(path: Path, told: bool = False) -> Iterator[Packet]:
+    """Read all rows of a pcapng file, which may have packets that are no rows (`schema.TOLD`), or of the
+    capture files under a directory. With `told`, these have their topologies too. Raises `CaptureError`."""
+    is_file = path.exists() and not path.is_dir()
+    return read_pcapng(path) if is_file else read_directory(path, told)
 
 
 def read_pcapng(path: Path) -> Iterator[Packet]:
@@ -47,14 +49,16 @@ class _Unpacked(RawIOBase):
         return count
 
 
-def read_directory(root: Path) -> Iterator[Packet]:
-    """Merge the rows of all gateways by time. Holds one piece of each run of a recorder in memory."""
+def read_directory(root: Path, told: bool = False) -> Iterator[Packet]:
+    """Merge the rows of all gateways by time. Holds one piece of each run of a recorder in memory. With
+    `told`, a packet with the topology stands before the rows that were recorded under it."""
     paths = groupby(finished(root), lambda path: (gateway_of(path), boot_of(path)))
     runs = [list(run) for _, run in paths]
-    return heapq.merge(*(_read_run(paths) for paths in runs), key=lambda packet: packet.ts_ns)
+    return heapq.merge(*(_read_run(paths, told) for paths in runs), key=lambda packet: packet.ts_ns)
 
 
-def _read_run(paths: list[Path]) -> Iterator[Packet]:
+def _read_run(paths: list[Path], told: bool) -> Iterator[Packet]:
+    before = b""
     for path in paths:
         gateway = gateway_of(path)
         with opened(path) as file:
@@ -62,10 +66,23 @@ def _read_run(paths: list[Path]) -> Iterator[Packet]:
                 raise CaptureError(
                     f"{path}: rewritten by another program; only pipeline jobs read such files"
                 )
+            topology = (topology_of(file) or b"") if told else b""
             for batch in file.iter_batches(_ROWS):
                 for row in batch.to_pylist():
-                    if row["kind"] != Kind.CONTENTS:
-                        yield packet_of(gateway, row)
+                    if row["kind"] == Kind.CONTENTS:
+                        continue
+                    packet = packet_of(gateway, row)
+                    if topology != before:
+                        yield _told(packet, topology)
+                        before = topology
+                    yield packet
+
+
+def _told(first: Packet, topology: bytes) -> Packet:
+    """Return the packet of a topology, which stands before the first row that was recorded under it."""
+    return first._replace(
+        hub="", bus="", peer="", dir=0, kind=int(Kind.TOPOLOGY), verdict=0, messages=1, message=topology
+    )
 
 
 def packet_of(gateway: str, row: Mapping[str, Any]) -> Packet:

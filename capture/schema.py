@@ -57,12 +57,16 @@ class Kind(IntEnum):
     NAMES = 4
     """In pcapng alone: names of tokens, one a line."""
     TOPOLOGY = 5
-    """In `contents` alone: the hubs that a file was recorded at and what passes there; `payload` is JSON."""
+    """In `contents`, and in pcapng: the hubs that rows were recorded at and what passes there, as JSON."""
     EVENT = 6
     """A bridge's candidate told something: `reason` is the event's kind (`bus.events`), a colon, a cause."""
     WIRE = 7
     """One item on the wire of a side with a protocol: `reason` names the items (`bridges.items`), `payload`
     is the item. A CAN frame is a struct can_frame or canfd_frame of the kernel."""
+
+
+TOLD: Final = frozenset({Kind.NAMES, Kind.TOPOLOGY})
+"""The kinds of packets of pcapng that are no rows."""
 
 
 class Direction(IntEnum):

@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers import ROOT, guard
 from tests.helpers.rooms import turn
+from tests.helpers.sharing import import_in_turn
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -54,10 +55,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Keep what is collected out of all searches for garbage: it stays, and each search would take longer."""
     gc.disable()
     try:
+        import_in_turn(session.config)
         return (yield)
     finally:
         gc.freeze()

@@ -7,7 +7,7 @@ from socket import create_server, socket
 
 import pytest
 
-from tests.helpers import ROOT, guard
+from tests.helpers import ROOT, guard, ports
 from tests.helpers.ports import free_port
 
 
@@ -22,6 +22,15 @@ def test_a_port_that_was_lent_and_given_back_may_not_be_bound_by_its_number() ->
         pass
     with closing(create_server(("127.0.0.1", port))):
         pass
+
+
+def test_a_port_of_another_process_of_tests_may_not_be_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_blocks", [range(12_000, 12_250)])
+    assert [ports.is_of_others(port) for port in (11_999, 12_000, 12_249, 12_250, 31_999, 32_000)] == [
+        False, False, False, True, True, False,
+    ]  # fmt: skip
+    with socket() as later, pytest.raises(pytest.fail.Exception, match="binds port 25951 by number"):
+        later.bind(("127.0.0.1", 25951))
 
 
 @pytest.mark.parametrize("event", sorted(guard.STARTS))

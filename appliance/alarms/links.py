@@ -14,7 +14,7 @@ Accounts = Mapping[str, Mapping[str, Account]]
 def meant(spec: AlarmSpec, rows: Iterable[LinkRow]) -> Iterator[LinkRow]:
     """Yield the rows of the links that an alarm is about: by number, medium, name or address of the side."""
     for row in rows:
-        words = (*row.name.partition("/")[0].split(), row.shown, row.link.name, row.link.url)
+        words = (*row.name.partition("/")[0].split(), row.shown, row.called, row.link.name, row.link.url)
         if row.hub.name == spec.part and (not spec.end or spec.end in words):
             yield row
 

@@ -32,9 +32,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             help="the --run-directory of the gateway",
         )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON document for each alarm")
+    parser.set_defaults(fail=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.json and options.action is not None:
+        options.fail(f"--json is of the list, without {options.action}")
+    if options.run_directory is not None and options.action == "rules":
+        options.fail("rules come from FILE: they need no --run-directory")
     return {"ack": _ack, "rules": _rules, None: _show}[options.action](options)
 
 

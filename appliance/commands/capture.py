@@ -51,7 +51,7 @@ from capture.formats.target import check_apart, written
 from capture.names import given
 from capture.pcapng import DISSECTOR, Packet, Writer
 from capture.reader import read
-from capture.schema import Direction, Kind
+from capture.schema import TOLD, Direction, Kind
 from devices.child import settle
 from devices.tap.recorder import Locate, Options, Recorder
 
@@ -147,7 +147,7 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
 
     Print the number of rows of each place, and return 0.
     """
-    writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source)
+    writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source, told=True)
     first = list(islice(rows, 1))  # a capture that cannot be read must not cost the target
     names = texts([*(given(str(source)) if source.is_dir() else ()), *more])
     with opened(target) as file:
@@ -155,7 +155,7 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
         file.write(writer.names(names, first[0].ts_ns if first else 0))
         for packet in chain(first, rows):
             file.write(writer.blocks(packet))
-            if packet.kind != Kind.NAMES:
+            if packet.kind not in TOLD:
                 counts[packet.gateway, packet.hub, packet.bus] += 1
     for (gateway, hub, bus), count in sorted(counts.items()):
         print(plain(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows"), file=sys.stderr)

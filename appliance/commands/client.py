@@ -12,6 +12,9 @@ from bus.text import plain, plain_lines
 from devices.dbp.nodes.client import TIMEOUT_S, Client
 from devices.dbp.nodes.listing import Listed
 from devices.dbp.nodes.requests import check_asked
+from devices.dbp.zeromq.limits import Limits
+
+_MESSAGE_BYTES = 8 << 20  # of an answer or a publication: its service has a bound of its own
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    async with Client(options.catalog, timeout_s=options.timeout) as client:
+    limits = Limits(message_bytes=_MESSAGE_BYTES)
+    async with Client(options.catalog, timeout_s=options.timeout, limits=limits) as client:
         if options.subscribe is not None:
             await _hear(client, options)
         elif options.word:

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     if rollout.phase == "agree":
         for name, lines in rollout.differences():
             print("\n".join([f"{name}:", *(f"  {line}" for line in lines)]), flush=True)
-        rollout.agree(options.yes or _agreed(len(hosts)))
+        rollout.agree(options.yes or agreed(len(hosts)))
         go(rollout, ask, _tell)
     return _conclude(rollout, len(hosts))
 
@@ -124,11 +124,17 @@ def who() -> str:
     return f"{getpass.getuser()} at {socket.gethostname()}"
 
 
-def _agreed(count: int) -> bool:
+def agreed(count: int) -> bool:
+    """Ask the user whether a file is to be applied to so many gateways. Return whether the answer is yes."""
     if not sys.stdin.isatty():
         print("buscoupler deploy: nothing was changed: say --yes to apply this", file=sys.stderr)
         return False
-    return input(f"Apply this to {count} gateways, one first? [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        answer = input(f"Apply this to {count} gateways, one first? [y/N] ")
+    except EOFError:  # as Ctrl-D
+        print()
+        return False
+    return answer.strip().lower() in ("y", "yes")
 
 
 def _tell(gateway: str, step: str, answer: Answer | str) -> None:

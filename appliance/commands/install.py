@@ -8,6 +8,7 @@ from pathlib import Path
 from appliance.commands.run import checked
 from appliance.service.files import put
 from appliance.service.plan import NAME, plan_of
+from appliance.service.readable import unreadable
 from appliance.service.texts import files_of
 from bus.errors import TopologyError
 from bus.extras import DISTRIBUTION
@@ -44,11 +45,14 @@ def run(options: argparse.Namespace) -> int:
         raise TopologyError(f'no gateway "{gateway}" in {topology.name}: {", ".join(topology.gateways)}')
     file = _inside(Path(options.file).resolve(), options.root.resolve())
     command = [options.program] if options.program else _program()
-    files = files_of(plan_of(topology, gateway, options.name, command, file))
+    plan = plan_of(topology, gateway, options.name, command, file)
+    files = files_of(plan)
     if options.dry_run:
         print("\n".join(f"## {path}\n{text}" for path, text in files.items()), end="")
         return 0
     print("\n".join(put(files, options.name, options.root)))
+    for line in unreadable(plan, options.root):
+        print(f"buscoupler install: {line}", file=sys.stderr)
     print("\n".join(["Next, as root:", *(f"  {line}" for line in _next(options.name, files))]))
     return 0
 

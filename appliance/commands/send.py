@@ -2,14 +2,12 @@
 
 import argparse
 import asyncio
-import errno
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from functools import partial
 from itertools import count, repeat
-from pathlib import Path
 
 from appliance.commandline.arguments import argument, hex_bytes
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
@@ -20,6 +18,7 @@ from appliance.probe.words import type_of, with_hints
 from appliance.process.running import run_loop
 from bus.errors import FrameError
 from bus.machine.files import MARK, encoding_of
+from bus.machine.inputs import SILENT_S, open_input, opened, silence_of
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 
@@ -54,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _content(name: str) -> bytes:
-    with Path(name).open("rb") as file:
+    with opened(name) as file:
         data = file.read(_CONTENT_BYTES + 1)
     if len(data) > _CONTENT_BYTES:
         raise FrameError(f"{name}: it is longer than {_CONTENT_BYTES} bytes")
@@ -123,7 +122,7 @@ def _messages(options: argparse.Namespace, encode: Encode) -> Messages:
     if options.file is not None:
         if options.count is not None:
             options.fail("--count repeats one message, but --file has many: leave --count out")
-        return _from_lines(_descriptor(options), encode)
+        return _from_lines(_descriptor(options), encode, options.file)
     data = (
         options.data.encode(errors="surrogateescape")
         if options.data is not None
@@ -140,9 +139,7 @@ def _descriptor(options: argparse.Namespace) -> int:
     if options.file == "-":
         return os.dup(sys.stdin.fileno())
     try:
-        if os.path.isdir(options.file):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        return os.open(options.file, os.O_RDONLY | os.O_CLOEXEC)
+        return open_input(options.file)
     except OSError as error:
         options.fail(f"{options.file}: {error.strerror}")
         raise
@@ -152,13 +149,21 @@ async def _at_once(messages: Iterable[bytes]) -> Messages:
     yield messages
 
 
-async def _from_lines(fd: int, encode: Encode) -> Messages:
-    numbers = count(1)
+async def _from_lines(fd: int, encode: Encode, name: str = "-") -> Messages:
+    numbers, words = count(1), "" if name == "-" else silence_of(fd, name)
+    telling = asyncio.get_running_loop().call_later(SILENT_S, _tell, words)
     try:
         async for lines in _without_mark(_lines(fd)):
+            telling.cancel()
             yield [_encoded(encode, text, number) for text, number in zip(lines, numbers, strict=False)]
     finally:
+        telling.cancel()
         os.close(fd)
+
+
+def _tell(words: str) -> None:
+    if words:
+        print(f"buscoupler send: {words}", file=sys.stderr, flush=True)
 
 
 async def _without_mark(all_lines: AsyncGenerator[list[bytes], None]) -> AsyncGenerator[list[bytes], None]:

@@ -2,16 +2,23 @@
 
 import argparse
 import asyncio
+import random
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from appliance.commandline.arguments import above_zero, port
 from appliance.process.running import run_loop
 from appliance.process.serve import Stop
+from bus.backoff import Backoff
+from bus.errors import LinkError
+from bus.transports.binding import RETRY_MAX_S, RETRY_MIN_S, is_absent
 from devices.dbp import ports
 from devices.dbp.nodes.presence import NodeError
 from devices.dbp.nodes.requests import Request
 from devices.dbp.nodes.service import Service
+
+_PATIENCE_S = 2.0  # after which it is told why the service is not listed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,14 +61,42 @@ async def _serve(options: argparse.Namespace) -> int:
         interval_s=options.interval,
     )
     stop = Stop(asyncio.get_running_loop())
-    async with service:
-        print(f"service {service.name} on {', '.join(service.urls)}", flush=True)
-        telling = asyncio.ensure_future(_tell(service))
-        publishing = asyncio.ensure_future(_publish(service, options.publish))
-        await stop.wait()
-        telling.cancel()
-        publishing.cancel()
+    try:
+        if await _opened(service, stop):
+            print(f"service {service.name} on {', '.join(service.urls)}", flush=True)
+            telling = asyncio.ensure_future(_tell(service))
+            publishing = asyncio.ensure_future(_publish(service, options.publish))
+            await stop.wait()
+            telling.cancel()
+            publishing.cancel()
+    finally:
+        await service.close()
     return 0
+
+
+async def _opened(service: Service, stop: Stop) -> bool:
+    """Listen, as soon as the address is there. Return False if the process must stop before."""
+    told, pauses = "", Backoff(RETRY_MIN_S, RETRY_MAX_S, random.uniform)
+    while not stop.is_set():
+        try:
+            await service.open()
+        except LinkError as error:
+            await service.close()
+            if not isinstance(error.__cause__, Exception) or not is_absent(error.__cause__):
+                raise
+            told = _say(f"{error}; will go on trying", told)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), pauses.next_s())
+        else:
+            return True
+    return False
+
+
+def _say(words: str, told: str) -> str:
+    """Print words, unless they are those that were told last. Return them."""
+    if words != told:
+        print(f"buscoupler service: {words}", file=sys.stderr, flush=True)
+    return words
 
 
 def _time(_: Request) -> str:
@@ -69,16 +104,18 @@ def _time(_: Request) -> str:
 
 
 async def _tell(service: Service) -> None:
-    """Print whether the catalog has listed the service. After a denial, told once, it goes on trying."""
+    """Print whether the catalog has listed the service, or why not yet: it goes on trying."""
     told = ""
     while True:
         try:
-            await service.listed()
+            async with asyncio.timeout(_PATIENCE_S):
+                await service.listed()
         except NodeError as error:
-            if str(error) != told:
-                told = str(error)
-                print(f"buscoupler service: {told}", file=sys.stderr, flush=True)
+            told = _say(str(error), told)
             await service.changed()
+        except TimeoutError:
+            if service.fault:
+                told = _say(f"{service.name} is not listed yet: {service.fault}", told)
         else:
             return print(f"{service.name} is listed", flush=True)
 

@@ -5,9 +5,11 @@ import sys
 from collections.abc import Mapping
 
 from appliance.commandline.arguments import page_url
+from bus.errors import words_of
 from topologies.loading.loader import load
 from topologies.model import Topology
 from topologies.picture.marks import SIGNS, Mark
+from topologies.wiring.ids import gateway_id
 
 LIVE = ""
 
@@ -25,15 +27,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--live", nargs="?", const=LIVE, metavar="URL", type=lambda word: word and page_url(word),
         help="show what goes on: as the gateways of this machine say, or the status page at URL",
     )  # fmt: skip
+    parser.set_defaults(fail=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
     from topologies.picture.show import show
 
+    if options.values and (options.format != "text" or options.live is not None):
+        options.fail("--values is a list: without --format, --svg and --live")
+    if options.format == "mermaid" and options.live is not None:
+        options.fail("--live marks a text or an SVG: --format mermaid has no place for it")
     topology = load(options.file)
     if options.values:
         return _values(topology)
-    marks = None if options.live is None else _live(topology, options.live)
+    try:
+        marks = None if options.live is None else _live(topology, options.live)
+    except (OSError, ValueError) as error:
+        why = f"{options.live}: {words_of(error)}" if isinstance(error, OSError) else str(error)
+        print(f"buscoupler show: {why}", file=sys.stderr)
+        return 1
     if marks is not None and not marks:
         print(f"buscoupler show: no gateway of {topology.name} answers: start one", file=sys.stderr)
         return 1
@@ -66,7 +78,7 @@ def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
 def _live(topology: Topology, url: str) -> dict[str, Mark]:
     """Return the marks of all gateways that answer. A gateway's word about itself counts most."""
     from appliance.commands.top import local_statuses
-    from appliance.status.overlay import marks
+    from appliance.status.overlay import marks, own_marks
     from appliance.status.remote import ask_page
 
     statuses = [ask_page(url)] if url else local_statuses(None)[0]
@@ -75,9 +87,8 @@ def _live(topology: Topology, url: str) -> dict[str, Mark]:
     for status in mine:
         found |= {name: mark for name, mark in marks(status).items() if name not in found}
     for status in mine:
-        own = {part["id"] for part in status["parts"]} | {end["id"] for end in status["ends"]}
-        said = marks(status)
-        found |= {name: said[name] for name in (*own, f"gateway {status['gateway']}") if name in said}
+        here = gateway_id(status["gateway"])
+        found |= own_marks(status) | {here: marks(status)[here]}
     return found
 
 

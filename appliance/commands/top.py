@@ -47,9 +47,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=above_zero, default=1.0, metavar="N", help="refresh every N seconds (1)"
     )
+    parser.set_defaults(fail=parser.error)
+
+
+def refuse_idle(options: argparse.Namespace) -> None:
+    """Refuse options that would do nothing beside the others."""
+    if options.follow and not options.json:
+        options.fail("--follow needs --json")
+    if options.follow and options.once:
+        options.fail("--once or --follow")
+    if options.run_directory is not None and options.urls:
+        options.fail("--run-directory or URL: a page is asked over the network")
+    if options.tls_ca is not None and not any(url.startswith("https:") for url in options.urls):
+        options.fail("--tls-ca needs a URL that begins with https://")
 
 
 def run(options: argparse.Namespace) -> int:
+    refuse_idle(options)
     statuses, left = statuses_of(options)
     if options.json:
         say_json(options, statuses)

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from appliance.status.conditions import judged
 from appliance.status.health import Concern, Word
 from appliance.status.rows import LinkRow
 from appliance.status.silent import HEARD_MS
 from appliance.status.view import ShownPart
-from appliance.status.words import TROUBLE_MS, controller, counted
+from appliance.status.words import TROUBLE_MS, counted
 from bus.hub import Hub, LinkView
 from bus.machine.lasting import ending
 from bus.watch.watched import WatchedHub
@@ -19,27 +20,17 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from devices.tap.recorder import Recorder
 
 RECENT_S: Final = 60.0
-_WIRE: Final = "look at cable, termination and bit rate"
-_STATES: Final[Mapping[str, tuple[Word, str]]] = {
-    "bus-off": ("trouble", f"bus-off: after too many errors nothing goes in or out: {_WIRE}"),
-    "error-passive": ("degraded", f"error-passive: frames fail on the wire: {_WIRE}"),
-    "error-warning": ("degraded", f"error-warning: some frames fail on the wire: {_WIRE}"),
-}
-"""States of a CAN controller at which somebody should look, and why."""
 _CAUSES: Final = {"queue full": "who is there takes less than is sent"}
 
 
 def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator[Concern]:
-    """Yield links that are not up for a while (`lasting`), hear noise, or have a controller in need."""
+    """Yield links that are not up for a while (`lasting`), or have a condition that is not well."""
     for row in {row.link: row for row in rows}.values():
-        condition = row.link.condition
+        found = judged(row.link.condition)
         if row.link in lasting:
             yield Concern("trouble", row.source, row.fault or "nothing answers")
-        elif condition.endswith("?"):
-            yield Concern("trouble", row.source, condition)
-        elif (state := controller(condition)) in _STATES:  # without counters: a reason is the same for long
-            word, text = _STATES[state]
-            yield Concern(word, row.source, text)
+        elif found.word != "ok":
+            yield Concern(found.word, row.source, found.text)
 
 
 def of_certificates(ends_s: Mapping[str, float], now_s: float) -> Iterator[Concern]:
@@ -96,8 +87,10 @@ def _of_role(candidacy: "Candidacy") -> Iterator[Concern]:
 
 
 def _of_recorder(recorder: "Recorder") -> Iterator[Concern]:
-    if recorder.state == "waiting":
-        yield Concern("trouble", f"tap {recorder.name}", recorder.fault or "does not record")
+    """Yield a loss. One that does not record is a link that is not up, whose reason says why."""
+    if recorder.state == "up" and recorder.is_losing:
+        text = f"{recorder.lost} messages were not recorded: the disk or this machine is too slow"
+        yield Concern("degraded", f"tap {recorder.name}", text)
 
 
 def of_brokers(parts: Iterable[ShownPart]) -> Iterator[Concern]:

@@ -101,5 +101,6 @@ def _keys_of(hub: str, link: str) -> _Keys:
 
 
 def _called(row: Mapping[str, Any]) -> str:
+    """Return the name of a value's curve: another side may have one of its pattern and unit."""
     unit = f" ({row['unit']})" if row.get("unit") else ""
-    return f"{row['pattern']}{unit}"
+    return f"{row['on']} | {row['pattern']}{unit}"

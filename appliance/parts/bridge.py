@@ -16,7 +16,7 @@ from appliance.parts.patch import Patch
 from appliance.parts.reading import Reading
 from appliance.parts.side import door_of, far_of, label_of, medium_plan, policy_of, replay_s
 from appliance.parts.site import BasePart, Entry, Revision, Site
-from appliance.status.rows import LinkRow
+from appliance.status.rows import LinkRow, apart
 from appliance.status.view import Beside
 from bridges.announcing import Trunks
 from bridges.bridge import Bridge
@@ -102,7 +102,7 @@ class BridgePart(BasePart):
 
     @property
     def rows(self) -> list[LinkRow]:
-        return [*(leg.row for leg in self.legs), *self._unopened]
+        return apart([*(leg.row for leg in self.legs), *self._unopened])
 
     @property
     def services(self) -> list[Reporter]:
@@ -110,7 +110,7 @@ class BridgePart(BasePart):
 
     @property
     def watched(self) -> list[LinkRow]:
-        return [leg.row for leg in self.legs if leg.resolved.bus is None]
+        return apart(leg.row for leg in self.legs if leg.resolved.bus is None)
 
     def _plans(self, resolved: ResolvedBridge, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
         return [self._plan(side, buses) for side in resolved.sides]

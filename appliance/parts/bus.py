@@ -9,7 +9,7 @@ from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
-from appliance.status.rows import Far, LinkRow
+from appliance.status.rows import Far, LinkRow, apart
 from bridges.announcing import Trunks
 from bridges.bridge import Bridge
 from bridges.durable.settings import JOURNAL
@@ -168,18 +168,20 @@ class BusPart(BasePart):
 
         The journal's come first: of two faults, the part tells that by which messages are lost.
         """
-        return [*self.watched, *map(self._row, self._ends), *self._failed]
+        return apart([*self.watched, *map(self._row, self._ends), *self._failed])
 
     @property
     def watched(self) -> list[LinkRow]:
         """The rows of the journal, one for each link that it is kept for."""
         journal = self._journal
-        return [] if journal is None else [self._kept(journal, link) for link in journal.links]
+        return [] if journal is None else apart(self._kept(journal, link) for link in journal.links)
 
     def _kept(self, journal: "ShownJournal", link: str) -> LinkRow:
         name = f"{self.hub_for(True).row(link)}{JOURNAL}"
-        kept, label = tuple(journal.rows(link)), f"{link}{JOURNAL}"
-        return LinkRow(self.hub, name, journal, kept=kept, label=label, far="inside")
+        kept = tuple(journal.rows(link))
+        row = next((self._row(end) for end in self._ends if end.link.name == link), None)
+        label, edges = (link, ()) if row is None else (row.label, row.edges)
+        return LinkRow(self.hub, name, journal, edges, "", kept, f"{label}{JOURNAL}", "inside")
 
     def _row(self, end: End[BusLink], failure: str = "") -> LinkRow:
         edges = tuple(one.edge for one in self.resolved.joined if one.place == end.plan.place)

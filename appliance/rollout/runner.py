@@ -14,6 +14,7 @@ from bus.urls import plain_host
 
 STEP_S = 60.0
 _THREADS = 32
+_RESOLVERS, _RESOLVE_S = 4, 10.0
 _TICK_S = 0.5
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
             "-o", "ServerAliveCountMax=3")  # fmt: skip
@@ -36,11 +37,39 @@ class Ssh:
         return self._file.replace("{gateway}", gateway)
 
     def sharing(self) -> list[str]:
-        """Return the first gateways that have one file on one host; [] if each has its own."""
+        """Return the first gateways that have one file on one host; [] if each has its own.
+
+        Names of a host in the configuration of ssh are resolved, which asks no gateway.
+        """
+        return self._sharing(list(self._hosts.values())) or self._sharing(self._resolved())
+
+    def _sharing(self, hosts: Sequence[str]) -> list[str]:
         found = dict[tuple[str, str], list[str]]()
-        for name, host in self._hosts.items():
+        for name, host in zip(self._hosts, hosts, strict=True):
             found.setdefault(_place(host, self.file_of(name)), []).append(name)
         return next((names for names in found.values() if len(names) > 1), [])
+
+    def _resolved(self) -> list[str]:
+        """Return where each host is by the configuration of ssh; as it is written if that cannot be told."""
+        if len(self._hosts) < 2 or posixpath.basename(self._ssh[0]) != "ssh":
+            return list(self._hosts.values())
+        with ThreadPoolExecutor(_RESOLVERS) as pool:
+            return list(pool.map(self._resolve, self._hosts.values()))
+
+    def _resolve(self, host: str) -> str:
+        words = [*self._ssh, "-G", "--", host]
+        none = subprocess.DEVNULL
+        try:
+            done = subprocess.run(
+                words, stdin=none, stdout=subprocess.PIPE, stderr=none, timeout=_RESOLVE_S, check=True
+            )
+        except (subprocess.SubprocessError, OSError):
+            return host
+        told = dict(line.partition(" ")[::2] for line in done.stdout.decode(errors="replace").splitlines())
+        by = [told.get(word, "") for word in ("proxyjump", "proxycommand")]
+        way = "".join(f" by {one}" for one in by if one not in ("", "none"))
+        machine = plain_host(told.get("hostname", host))
+        return f"{told.get('user', '')}@[{machine}]:{told.get('port', '')}{way}"
 
     def ask(self, asked: Asked) -> Answer | str:
         """Return the answer of a gateway to a step, or why there is none. It blocks for at most 60 s."""

@@ -43,9 +43,10 @@ class Plan:
     """The service `name`, which is also its user, group, and directory below /run, /var/lib and /etc.
 
     `command` runs it, `file` is the topology. `devices` are paths below /dev that it may open, `directories`
-    those that it may write to, `secrets` the files below /etc/NAME that only its group may read. `families`
-    are address families beside those of every gateway. `low_ports`: it listens below 1024.
-    `real_time`: it renews or grants leases, so it must have its turn in time on a busy machine.
+    those that it may write to, `secrets` the files below /etc/NAME that only its group may read, and `read`
+    all files that it reads. `families` are address families beside those of every gateway. `low_ports`: it
+    listens below 1024. `real_time`: it renews or grants leases, so it must have its turn in time on a busy
+    machine.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Plan:
     devices: tuple[str, ...]
     directories: tuple[str, ...]
     secrets: tuple[str, ...]
+    read: tuple[str, ...]
     families: tuple[str, ...]
     low_ports: bool
     real_time: bool
@@ -85,6 +87,7 @@ def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str],
         devices=devices,
         directories=_each(_own(path) for path in _written(needs) if path.startswith("/")),
         secrets=_each(path for path in _secrets(needs) if path.startswith(f"/etc/{name}/")),
+        read=_each((file, *_read(needs))),
         families=_each(need.family for need in needs if isinstance(need, Sockets)),
         low_ports=any(isinstance(need, Listening) and 0 < need.port < _PRIVILEGED_PORTS for need in needs),
         real_time=wiring.leases(gateway),

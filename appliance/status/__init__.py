@@ -7,6 +7,7 @@ document, and `schema` makes the published JSON Schema of it. `older` completes 
 `labels` are the names of links for people, and `sums` tell what crossed the plant's edges from what crossed
 inner joints. `times` has the form of a time, that of the log. `overlay` is the live part of a picture.
 `terminal` makes the text of `top`, and `silent` its lines about gateways that do not answer. `words`
-are shared by all that show a row, and `health` is the verdict on a gateway.
+are shared by all that show a row, `conditions` judges that of a link, and `health` is the verdict on a
+gateway.
 At the end of a process, `ledger` prints the counts of each link, and `trial` the outcome of `run --test`.
 """

@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from appliance.status.conditions import judged
 from appliance.status.ledger import Parted
-from appliance.status.words import controller, is_in_trouble, noise, role_word, short, state_word
+from appliance.status.words import fault, is_in_trouble, role_word, short, state_word
 from bus.ledger import Stats
 from topologies.picture.marks import SIGNS, Mark, State
 from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]
 _STATES: Mapping[str, State] = {"up": "ok", "opening": "wait", "waiting": "bad", "closed": "bad", "": "ok"}
-_CONTROLLERS: Mapping[str, State] = {"bus-off": "bad", "error-passive": "wait", "error-warning": "wait"}
+_WORDS: Mapping[str, State] = {"ok": "ok", "degraded": "wait", "trouble": "bad"}
 _ROLES: Mapping[str, State] = {"active": "ok", "parallel": "ok", "standby": "ready"}
 _WORSE: Sequence[State] = ("bad", "wait", "ok", "ready", "idle")
 
@@ -61,10 +62,17 @@ def sign_of(row: Mapping[str, Any]) -> State:
     state = row.get("state", "")
     if "down_ms" in row and state != "up":
         return "bad" if is_in_trouble(row) else "wait"
-    if noise(row):
-        return "bad"
-    found = _STATES.get(state, "wait")
-    return _CONTROLLERS.get(controller(row.get("condition", "")), "ok") if found == "ok" else found
+    return worse(_STATES.get(state, "wait"), sign_of_word(judged(row.get("condition", "")).word))
+
+
+def sign_of_word(word: str) -> State:
+    """Return the state of a mark for the word of a verdict; waiting for a word of another version."""
+    return _WORDS.get(word, "wait")
+
+
+def worse(*states: State) -> State:
+    """Return the worst of some states of marks."""
+    return min(states, key=_WORSE.index)
 
 
 def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:
@@ -96,19 +104,24 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
     for part in status["parts"]:
         name, state = part["id"], sign_of(part)
         if name in roles:
-            yield name, _role(roles[name], state)
+            yield name, _role(roles[name], state, part)
         elif part["kind"] in ("bus", "bridge"):
             yield name, _busy(hubs.get(name), state, part)
         elif name in taps:
-            yield name, _tap(taps[name], state)
+            yield name, _tap(taps[name], state, part)
         else:
             clients = brokers[name]["counts"].get("connections", 0) if part["kind"] == "broker" else None
-            yield name, Mark(state, part["state"] or "up", () if clients is None else (_peers(clients),))
+            lines = () if clients is None else (_peers(clients),)
+            yield name, Mark(state, state_word(part) or "up", lines, fault=fault(part))
 
 
-def _role(role: Mapping[str, Any], state: State) -> Mark:
+def _role(role: Mapping[str, Any], state: State, part: Mapping[str, Any]) -> Mark:
+    """Return the mark of a bridge in a failover group: its links may be worse than its role."""
     if not role["ready"]:
-        return Mark("bad" if state == "bad" else "wait", role_word(role))
+        why = fault(part) or role.get("cause", "")
+        return Mark("bad" if state == "bad" else "wait", role_word(role), fault=why)
+    if state in ("bad", "wait"):
+        return Mark(state, f"{role_word(role)}, {state_word(part)}", _epoch(role), fault=fault(part))
     return Mark(sign_of_role(role), role_word(role), _epoch(role))
 
 
@@ -128,16 +141,18 @@ def _busy(hub: Mapping[str, Any] | None, state: State, part: Mapping[str, Any]) 
     rates = [row["rates"]["received_per_s"] for row in rows if "rates" in row]
     peers = sum(row["live"] for row in rows)
     words = (_peers(peers), *((f"{short(sum(rates))}/s",) if rates else ()))
-    return Mark(state, "" if state == "ok" else state_word(part), words)
+    return Mark(state, "" if state == "ok" else state_word(part), words, fault=fault(part))
 
 
 def _peers(count: int) -> str:
     return "1 peer" if count == 1 else f"{count} peers"
 
 
-def _tap(tap: Mapping[str, Any], state: State) -> Mark:
+def _tap(tap: Mapping[str, Any], state: State, part: Mapping[str, Any]) -> Mark:
     fill = 100 * tap["waiting_bytes"] // max(1, tap["ring_bytes"])
-    return Mark("bad" if tap["lost"] else state, tap["state"], (f"ring {fill} %",))
+    lost = (f"lost {tap['lost']}",) if tap["lost"] else ()
+    sign = worse(state, "wait") if tap.get("losing") else state
+    return Mark(sign, tap["state"], (f"ring {fill} %", *lost), fault=fault(part))
 
 
 def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
@@ -151,10 +166,12 @@ def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
     begins = {edge["id"]: edge["one"] for edge in (status.get("drawing") or {}).get("edges", ())}
     for edge, rows in by_edge.items():
         worst, at = min(rows, key=lambda row: _WORSE.index(sign_of(row))), hubs[edge]
-        crossing = _crossing(rows)
+        crossing = _crossing(
+            [row for row in rows if "kept" not in row]
+        )  # a journal counts what its link does
         lines = _lines(at["name"], crossing)
         ways = crossing if begins.get(edge, at.get("part")) == at.get("part") else crossing[::-1]
-        yield edge, Mark(sign_of(worst), state_word(worst), lines, _counts(rows), ways)
+        yield edge, Mark(sign_of(worst), state_word(worst), lines, _counts(rows), ways, fault(worst))
 
 
 def _crossing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -191,4 +208,4 @@ def _of_wires(status: Status, edges: Mapping[str, Mark]) -> Iterator[tuple[str, 
             by_wire[edge["other"]].append(edges[edge["id"]])
     for wire, found in by_wire.items():
         best = max(found, key=lambda mark: _WORSE.index(mark.state))
-        yield wire, Mark(best.state, best.word)
+        yield wire, Mark(best.state, best.word, fault=best.fault)

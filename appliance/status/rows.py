@@ -1,6 +1,7 @@
 """The row of a link in a status: its counts and its state. Pure."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
@@ -23,8 +24,8 @@ def bare(name: str) -> str:
 
 
 def joined(hub: str, label: str) -> str:
-    """Return the names of a hub and of a link in one; the link's alone if it begins with the hub's."""
-    return label if label.startswith(hub) else f"{hub}/{label}"
+    """Return the names of a hub and of a link in one; the link's alone if that has the hub's in front."""
+    return label if label == hub or label.startswith(f"{hub}: ") else f"{hub}/{label}"
 
 
 def waiting_rows(hub: Hub, bindings: "Iterable[Binding[Any]]") -> "list[LinkRow]":
@@ -38,7 +39,7 @@ class LinkRow(NamedTuple):
     `edges` are the ids of its lines in the picture of the topology. `failure` is why the link could not be
     opened; such a link is closed, and tried again at the next change of the topology. `kept` says of a
     journal what it keeps for each end. `label` is what people call the link, as in the file; without one, its
-    bare name. `far` says who is at its other end.
+    bare name. `far` says who is at its other end. `which` tells it from others of its label (`apart`).
     """
 
     hub: Hub
@@ -49,11 +50,17 @@ class LinkRow(NamedTuple):
     kept: tuple[Mapping[str, Any], ...] = ()
     label: str = ""
     far: Far = "outside"
+    which: str = ""
+
+    @property
+    def called(self) -> str:
+        """The name of the link for people, which others of its hub may have too."""
+        return self.label or bare(self.name)
 
     @property
     def shown(self) -> str:
-        """The name of the link for people."""
-        return self.label or bare(self.name)
+        """The name of the link for people, which no other of its hub has."""
+        return f"{self.called}, {self.which}" if self.which else self.called
 
     @property
     def source(self) -> str:
@@ -64,3 +71,19 @@ class LinkRow(NamedTuple):
     def fault(self) -> str:
         """The last fault as text; "" if there was none."""
         return self.failure or self.link.fault
+
+
+def apart(rows: Iterable[LinkRow]) -> list[LinkRow]:
+    """Return rows, of which those that people would call the same are told apart by their names."""
+    found, names = list(rows), defaultdict[tuple[str, str], set[str]](set)
+    for row in found:
+        names[row.hub.name, row.called].add(row.name)
+    return [
+        row._replace(which=_which(row)) if len(names[row.hub.name, row.called]) > 1 else row for row in found
+    ]
+
+
+def _which(row: LinkRow) -> str:
+    """Return the bare name of a row; if it is called that, its side in the bridge."""
+    name = bare(row.name)
+    return name if name != row.called else row.name.removesuffix(f"/{name}")

@@ -78,7 +78,7 @@ _ROLE = {
 _EVENT = {"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}
 _TAP = {
     "name": _TEXT, "part": Maybe(_TEXT), "state": _TEXT, "fault": _TEXT, "losses": _NUMBER,
-    "captured": _NUMBER, "lost": _NUMBER,
+    "captured": _NUMBER, "lost": _NUMBER, "losing": Maybe(_YES),
     "ring_bytes": _NUMBER, "waiting_bytes": _NUMBER, "written": _NUMBER, "files": _NUMBER, "deleted": _NUMBER,
 }  # fmt: skip
 _EDGE_STATE = {
@@ -127,7 +127,8 @@ _PLANT = {
     "more_gateways": _NUMBER,
 }
 _PART = {
-    "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT, "down_ms": Maybe(_NUMBER),
+    "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "condition": Maybe(_TEXT), "fault": _TEXT,
+    "down_ms": Maybe(_NUMBER),
 }  # fmt: skip
 
 KEYS: Final[Mapping[str, Key]] = {
@@ -167,7 +168,7 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "parts": Key(
         [_PART],
-        "each part that runs here, with the worst state of its links and a fault",
+        "each part that runs here, with the worst state and condition of its links, and a fault",
     ),
     "ends": Key(
         [_EDGE_STATE],
@@ -221,8 +222,8 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "taps": Key(
         [_TAP],
-        "each recorder: messages `captured` and `lost`, `waiting_bytes` of the `ring_bytes`, rows `written`, "
-        "`files` finished and `deleted`",
+        "each recorder: messages `captured` and `lost`, `losing` if some were within a minute, "
+        "`waiting_bytes` of the `ring_bytes`, rows `written`, `files` finished and `deleted`",
     ),
     "values": Key(
         [_VALUE],

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
+from appliance.status.conditions import judged
+from appliance.status.health import WORDS
 from appliance.status.labels import Labels, titles
 from appliance.status.rates import RowKey
 from appliance.status.rows import LinkRow
@@ -143,12 +145,13 @@ def claims(reports: Iterable[Report]) -> dict[str, int]:
 
 
 def part_row(part: ShownPart, down_ms: Downs) -> Record:
-    """Return a part with the worst state of its links, and the fault of the first that has it."""
-    state = _state(part.rows, down_ms) or {"state": "", "fault": ""}
+    """Return a part with the worst state and condition of its links, and the fault of the first in it."""
+    state = _state(part.rows, down_ms) or {"state": "", "condition": "", "fault": ""}
     fault = state["fault"] if state["state"] != "up" else ""
     down = {key: state[key] for key in ("down_ms",) if key in state}
     return {
-        "id": part.id, "kind": part.kind, "name": part.name, "state": state["state"], "fault": fault,
+        "id": part.id, "kind": part.kind, "name": part.name, "state": state["state"],
+        "condition": state["condition"], "fault": fault,
     } | down  # fmt: skip
 
 
@@ -157,12 +160,17 @@ def _state(rows: Sequence[LinkRow], down_ms: Downs) -> Record:
 
     For a link that is not up, a process with a monitor also says for how long.
     """
-    worst = min(rows, key=lambda row: _WORST_FIRST.index(row.link.state), default=None)
+    worst = min(rows, key=_rank, default=None)
     if worst is None:
         return {}
     age_ms = down_ms.get((worst.hub.name, worst.name)) if worst.link.state != "up" else None
     found = {"state": worst.link.state, "condition": worst.link.condition, "fault": worst.fault}
     return found if age_ms is None else found | {"down_ms": age_ms}
+
+
+def _rank(row: LinkRow) -> tuple[int, int]:
+    """Return a number that is the smaller the worse the state of a link is, and one for its condition."""
+    return _WORST_FIRST.index(row.link.state), -WORDS.index(judged(row.link.condition).word)
 
 
 def edge_rows(row: LinkRow, down_ms: Downs) -> Iterator[Record]:
@@ -298,7 +306,7 @@ def _tap(part: str, tap: "Recorder") -> Record:
     done = tap.progress
     return {
         "name": tap.name, "part": part, "state": tap.state, "fault": tap.fault, "losses": tap.losses,
-        "captured": tap.captured, "lost": tap.lost, "ring_bytes": tap.ring_bytes,
+        "captured": tap.captured, "lost": tap.lost, "losing": tap.is_losing, "ring_bytes": tap.ring_bytes,
         "waiting_bytes": tap.waiting_bytes, "written": int(done.get("written", 0)),
         "files": int(done.get("files", 0)), "deleted": int(done.get("deleted", 0)),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from appliance.status.health import WORDS
 from appliance.status.ledger import Parted, reasons
+from appliance.status.overlay import sign_of_word
 from appliance.status.times import stamp
 from appliance.status.words import (
     counted,
@@ -25,15 +26,14 @@ from appliance.status.words import (
     worded,
 )
 from bus.text import plain_lines
-from topologies.picture.marks import SIGNS, State
+from topologies.picture.marks import SIGNS
 
 Status = dict[str, Any]
-Order = Literal["name", "in", "out", "queued", "dropped"]
+Order = Literal["name", "from", "to", "queued", "dropped"]
 """Of links in a page: as in the file, or those with the most first."""
 EVENTS = 8
 VALUES = 20
 _GATEWAYS = 24  # of a plant; of more, those that are well are counted
-_SIGNS: Mapping[str, State] = {"ok": "ok", "degraded": "wait", "trouble": "bad"}
 _NAME_MIN = 24
 _COUNTS_COLUMNS = 46  # of a row beside its name
 _NOTHING: Mapping[str, Any] = {"received": 0, "sent": 0}
@@ -137,8 +137,8 @@ def alarms(status: Status) -> Iterator[str]:
 
 
 def _sign(word: str) -> str:
-    """Return the sign of a verdict; that of waiting for a word of another version."""
-    return SIGNS[_SIGNS.get(word, "wait")]
+    """Return the sign of a verdict."""
+    return SIGNS[sign_of_word(word)]
 
 
 def plant(status: Status) -> Iterator[str]:
@@ -193,9 +193,9 @@ def links(status: Status, before: Status | None, width: int | None, order: Order
 
 
 def _measure(order: Order, row: Mapping[str, Any], earlier: Mapping[str, Any]) -> float:
-    if order == "in":
+    if order == "from":
         return float(row["received"] - earlier["received"])
-    if order == "out":
+    if order == "to":
         return float(row["sent"] - earlier["sent"])
     if order == "dropped":
         return float(lost(row["dropped"]))

@@ -1,17 +1,16 @@
 """The words for a row of a status that `top`, the status page and pictures share. Pure."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final
 
+from appliance.status.conditions import judged
 from bridges.durable.settings import ACKNOWLEDGES
-from bridges.media.can.state import State
 from bus.reasons import is_intended
 from bus.report import READINGS
 
 Row = Mapping[str, Any]
 TROUBLE_MS = 3000
 """A link may be down for so long before that is trouble."""
-_CONTROLLERS: Final = frozenset(get_args(State))
 HOLDS: Final = ("active", "orphan")
 """Roles of a gateway that forwards by a lease: an orphan goes on when all brokers have died."""
 _NAMED = "", "broker", "page", "values", READINGS
@@ -25,28 +24,16 @@ def label(row: Row) -> str:
 
 def state_word(row: Row) -> str:
     """Return the state of a row's link in one word, that of its medium if it has one; "" without a link."""
-    condition = row.get("condition", "")
-    if noise(row):
-        return "noise"
-    return str(row.get("state", "") if condition in ("", "unknown") else condition)
+    condition = str(row.get("condition", ""))
+    return str(row.get("state", "")) if condition in ("", "unknown") else judged(condition).shown
 
 
 def fault(row: Row) -> str:
-    """Return why the link of a row is not up, or what it hears; "" if it is well, or if that is not known."""
-    silent = "nothing answers" if is_in_trouble(row) else ""
-    return noise(row) if row.get("state") == "up" else str(row.get("fault", "")) or silent
-
-
-def noise(row: Row) -> str:
-    """Return what is wrong with the input of a link, which its condition asks; "" if nothing is."""
-    condition = str(row.get("condition", ""))
-    return condition if condition.endswith("?") else ""
-
-
-def controller(condition: str) -> str:
-    """Return a condition without the error counters that follow the state of a CAN controller."""
-    state = condition.partition(":")[0]
-    return state if state in _CONTROLLERS else condition
+    """Return why the link of a row is not up, or what its condition means; "" if it is well, or if that is
+    not known."""
+    if row.get("state") == "up":
+        return judged(str(row.get("condition", ""))).why
+    return str(row.get("fault", "")) or ("nothing answers" if is_in_trouble(row) else "")
 
 
 def lost(counts: Mapping[str, int]) -> int:

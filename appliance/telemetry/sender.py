@@ -43,7 +43,6 @@ class Sender(Outbox[Entry]):
             self._post,
             together=_of_one_path,
             pause_s=pause_s,
-            begins="opening",
         )
         self._ca_file, self._resource = ca_file, resource
         self._trust: SSLContext | None = None  # read anew after a fault: the file may have been renewed

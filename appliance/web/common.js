@@ -9,6 +9,19 @@ const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
 const STATES = { "": "idle", ok: "ok", up: "ok", degraded: "wait", normal: "ok", acknowledged: "wait", cleared: "idle" };
 const stateOf = (word) => STATES[word] ?? "bad";  // of links and roles the gateway says it
 
+// ---- the verdict: its word and first reason in the head and the title, its word in the icon
+function verdict(word, line, where, kind) {
+  const why = word === "ok" || line === word ? "" : line.replace(`${word}: `, "");
+  for (const id of ["health", "why"]) attribute(byId(id), "data-state", stateOf(word));
+  byId("health").hidden = !word;
+  set(byId("health-sign"), SIGNS[stateOf(word)]);
+  set(byId("health-text"), word);
+  set(byId("why"), why);
+  attribute(byId("why"), "title", why);
+  document.title = `${word === "ok" || !word ? "" : `${SIGNS[stateOf(word)]} ${word}: `}${where}${why && ": "}${why} – ${kind}`;
+  attribute(byId("icon"), "href", ["degraded", "trouble"].includes(word) ? `icon-${word}.svg` : "icon.svg");
+}
+
 // ---- times: as the log of the gateway has them, in its zone. `zone_s` is its offset from UTC.
 let zone_s = 0;
 function stamp(ms) {

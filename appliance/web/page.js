@@ -81,7 +81,9 @@ function show() {
   set(byId("topology"), status.topology);
   set(byId("gateway"), status.gateway && `on ${status.gateway}`);
   set(byId("about"), `buscoupler ${status.product}, process ${status.pid}`);
-  health(status);
+  const { word = "", line = "", more } = status.health;
+  if (word) verdict(word, line, status.gateway || status.topology, "buscoupler");
+  set(byId("more-reasons"), more ? `and ${more} more` : "");
   byId("plant").hidden = !status.plant.word;
   if (status.plant.word) { attribute(byId("plant"), "data-state", stateOf(status.plant.word)); set(byId("plant"), `Plant: ${SIGNS[stateOf(status.plant.word)]} ${status.plant.word}`); attribute(byId("plant"), "title", status.plant.line); }
   if (status.drawn !== drawn && status.drawn) draw(status.drawn);
@@ -93,18 +95,6 @@ function show() {
   set(byId("more-values"), status.more_values ? `and ${status.more_values} more patterns of devices` : "");
   compare(status);
   window.buscouplerFrameMs = performance.now() - began;
-}
-
-function health(status) {
-  const { word, more } = status.health, where = status.gateway || status.topology;
-  byId("health").hidden = !word;
-  if (!word) return;
-  attribute(byId("health"), "data-state", stateOf(word));
-  set(byId("health-sign"), SIGNS[stateOf(word)]);
-  set(byId("health-text"), word);
-  set(byId("more-reasons"), more ? `and ${more} more` : "");
-  document.title = `${word === "ok" ? "" : `${SIGNS[stateOf(word)]} ${word}: `}${where} – buscoupler`;
-  attribute(byId("icon"), "href", word === "ok" ? "icon.svg" : `icon-${word}.svg`);
 }
 
 // ---- the events of the gateway

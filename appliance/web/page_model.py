@@ -77,7 +77,8 @@ def page_fields(status: Status) -> dict[str, Any]:
         "time_ns": status["time_ns"], "started_ns": status["started_ns"],
         "zone_s": zone_s(status["time_ns"] / 1e9),
         "topology": status["topology"], "gateway": status["gateway"], "product": status["product"],
-        "pid": status["pid"], "health": {key: health[key] for key in ("word", "more") if key in health},
+        "pid": status["pid"],
+        "health": {key: health[key] for key in ("word", "line", "more") if key in health},
         "reasons": health.get("reasons", []),
         "plant": {key: status["plant"][key] for key in ("word", "line")} if "plant" in status else {},
         "drawn": drawn(status), "totals": _totals(status),
@@ -200,8 +201,8 @@ def _service(service: Status, crossing: Sequence[str]) -> dict[str, str]:
 
 def _tap(tap: Status) -> dict[str, Any]:
     fill = 100 * tap["waiting_bytes"] / max(1, tap["ring_bytes"])
-    return {key: tap[key] for key in ("name", "state", "fault", "captured", "lost", "written", "files")} | {
-        "fill": f"{fill:.0f} %",
+    return {key: tap[key] for key in ("name", "state", "captured", "lost", "written", "files")} | {
+        "fault": fault(tap), "fill": f"{fill:.0f} %",
     }  # fmt: skip
 
 

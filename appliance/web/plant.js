@@ -98,7 +98,9 @@ function take(plant) {
   zone_s = plant.zone_s;
   set(byId("topology"), plant.topology);
   set(byId("about"), `as ${plant.gateway} sees it, buscoupler ${plant.product}`);
-  verdict(plant);
+  verdict(plant.word, plant.line, plant.topology, "plant");
+  if (before !== null && before !== plant.word) set(byId("told"), `the plant is ${plant.word}`);
+  before = plant.word;
   const rows = JSON.stringify(plant.gateways);
   if (rows !== shown) byId("gateways").replaceChildren(...cards(plant.gateways));
   shown = rows;
@@ -111,18 +113,6 @@ function take(plant) {
   for (const [id, mark] of Object.entries(plant.marks)) marks.set(id, mark);
   for (const row of plant.gateways) marks.set(`gateway ${row.name}`, { state: stateOfGateway(row), text: wordOfGateway(row), lines: [], ways: [] });
   for (const [id, mark] of marks) mark_(id, mark);
-}
-
-function verdict(plant) {
-  const word = plant.word;
-  byId("health").hidden = false;
-  attribute(byId("health"), "data-state", stateOf(word));
-  set(byId("health-sign"), SIGNS[stateOf(word)]);
-  set(byId("health-text"), word);
-  document.title = `${word === "ok" ? "" : `${SIGNS[stateOf(word)]} ${word}: `}${plant.topology} – plant`;
-  attribute(byId("icon"), "href", word === "ok" ? "icon.svg" : `icon-${word}.svg`);
-  if (before !== null && before !== word) set(byId("told"), `the plant is ${word}`);
-  before = word;
 }
 
 async function ask() {

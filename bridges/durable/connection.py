@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from bridges.durable.end import End
 from bridges.durable.house import House
+from bridges.durable.live import Said
 from bridges.durable.receiver import Mark, Memory, Taken, joined
 from bridges.durable.wire import (
     BACKLOG,
@@ -85,6 +86,7 @@ class Connection:
         self._timer: TimerHandle | None = None
         self._end: End | None = None
         self._far: Hello | None = None
+        self._said = Said(pipe)
         self._arrived = list[Taken]()
         self._backlog_last = 0  # the last number of a backlog that came, and was not said to be taken
         self._has_said_hello = self._is_plain = self._was_plain = self._is_closed = False
@@ -158,9 +160,12 @@ class Connection:
         return self._end or self._attached
 
     @property
-    def ledger(self) -> Stats | None:
-        """The ledger of what `live` sends. None if the hub had the pipe, and so goes on to count for it."""
-        return None if self._was_plain else self._pipe.stats
+    def ledger(self) -> Stats:
+        """The ledger of what `live` sends. If the hub had the pipe, that one counts for it to the end."""
+        if not self._was_plain:
+            return self._pipe.stats
+        self._said.settle()
+        return self._said.stats
 
     def say(self, messages: list[bytes]) -> None:
         """Send messages of the durable trunk."""
@@ -170,7 +175,7 @@ class Connection:
         """Send messages that no journal has; return False if there is no room for them."""
         has_room = self._pipe.has_room(len(batch.data))
         if has_room:
-            (self._pipe.say if self._was_plain else self._pipe.send)(batch)
+            (self._said.say if self._was_plain else self._pipe.send)(batch)
         return has_room
 
     @property
@@ -321,6 +326,7 @@ class Connection:
         self._end_wait()
         self._is_closed = True
         self._leave_hub()
+        self._said.end()
         if self._end is not None:
             self._end.leave(self)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
+from bridges.durable.live import Handed
 from bridges.durable.sender import Sender
 from bridges.durable.sifting import Sieve
 from bus.hub import Pipe
@@ -33,8 +34,8 @@ class Line(Protocol):
         """Whether the end acknowledges after its fdatasync."""
 
     @property
-    def ledger(self) -> Stats | None:
-        """The ledger of what `live` sends; None if the hub's accounts follow it already."""
+    def ledger(self) -> Stats:
+        """The ledger of what `live` sends, which no hub follows, as it is now."""
 
     def say(self, messages: list[bytes]) -> None:
         """Send messages of the durable trunk."""
@@ -44,26 +45,6 @@ class Line(Protocol):
 
     def replaced(self) -> None:
         """Close: the same end has come by another connection."""
-
-
-class Handed:
-    """The messages handed to a pipe that no hub has: `own` counts what its ledger, `told`, says of them."""
-
-    def __init__(self, told: Stats, own: Stats) -> None:
-        self._told, self._own, self._known = told, own, told.copy()
-
-    def settle(self) -> None:
-        """Count what the pipe has sent, dropped and rejected since the last call."""
-        told, own = self._told, self._own
-        gain = told.since(self._known)
-        own.sent += gain.sent
-        own.queued -= gain.sent + sum(gain.dropped.values())
-        own.noise_bytes += gain.noise_bytes
-        for reason, count in gain.dropped.items():
-            own.drop(reason, count)
-        for reason, count in gain.rejected.items():
-            own.reject(reason, count)
-        self._known = told.copy()
 
 
 class End(Pipe):
@@ -119,7 +100,7 @@ class End(Pipe):
         if self.line is not None:
             self.line.replaced()
         self.line, self.is_there = line, True
-        self._handed = None if line.ledger is None else Handed(line.ledger, self._counts)
+        self._handed = Handed(line, self._counts)
 
     def leave(self, line: Line) -> None:
         """Note that a connection has closed: what was not acknowledged goes out on the next one."""
@@ -150,14 +131,9 @@ class End(Pipe):
         handed, self._counts.queued = self._handed, self._counts.queued + batch.count
         if not self.line.live(batch):
             self._counts.queued -= batch.count
-            self._counts.drop("queue full", batch.count)
-        elif handed is None:
-            self._counts.queued -= batch.count
-            self._count(batch)
-        else:
-            self._counts.sent_bytes += len(batch.data)
-            handed.settle()
-        return None
+            return self._counts.drop("queue full", batch.count)
+        self._counts.sent_bytes += len(batch.data)
+        return None if handed is None else handed.settle()
 
     def _count(self, batch: Batch) -> None:
         self._counts.sent += batch.count

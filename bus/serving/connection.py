@@ -50,7 +50,8 @@ class Connection:
         self.greeted = self.paused = False
         self.objects = 0
         self.silence_s = 0.0
-        self.heard_s = self.said_s = loop.time()
+        self.heard_s = self.said_s = self._looked_s = loop.time()
+        self._quiet_s = 0.0
         self.decoder = ObjectDecoder(cutter, limits.object_bytes, limits.read_bytes)
         self._loop, self._socket, self._limits = loop, sock, limits
         self._on_objects, self._on_closed, self._on_met = on_objects, on_closed, on_met
@@ -194,14 +195,25 @@ class Connection:
         Call it once a heartbeat.
         """
         limits, now_s = self._limits, self._loop.time()
-        quiet_s = 0.0 if self.paused else now_s - self.heard_s
+        self._look(now_s)
         if not self.greeted:
-            if quiet_s > limits.idle_s:
+            if self._quiet_s > limits.idle_s:
                 self.close("idle")
-        elif self.silence_s and quiet_s > max(self.silence_s, limits.heartbeat_s):
-            self.close(f"silent for {quiet_s:.1f} s")
+        elif self.silence_s and self._quiet_s > max(self.silence_s, limits.heartbeat_s):
+            self.close(f"silent for {self._quiet_s:.1f} s")
         elif sign is not None and now_s - self.said_s > limits.heartbeat_s / 2 and not self.queued_bytes:
             self.say(sign())
+
+    def _look(self, now_s: float) -> None:
+        """Add up the silence since the last look: at most a heartbeat.
+
+        Where this process had no turn for longer, its peers may have had none, or what they said is not read.
+        """
+        if self.paused or self.heard_s >= self._looked_s:
+            self._quiet_s = 0.0
+        if not self.paused:
+            self._quiet_s += min(now_s - max(self.heard_s, self._looked_s), self._limits.heartbeat_s)
+        self._looked_s = now_s
 
     def close(self, why: str = "") -> None:
         """Disconnect; queued objects become counted drops. Idempotent."""

@@ -187,7 +187,7 @@ class Listener:
         if connection.fault == ROOM:
             self._reject(ROOM, connection.host)
         elif connection.decoder.fault:
-            self._reject("framing", connection.host, 0)  # its pipe has counted it
+            self._reject("framing", connection.host, 0, connection.fault)  # its pipe has counted it
         elif connection.decoder.waiting:
             self._reject(self._half, connection.host)
         elif not connection.ready:

@@ -3,7 +3,7 @@
 Handshakes, heads of HTTP and control frames bring no message, and anybody may send them, so all of them
 together have a share of the loop's time. Many small objects in one read are useful, but must not delay
 others. In both queues hosts take turns, and what others do between two turns of the loop waits no longer than
-one turn.
+one turn. A network of IPv6 is one host, in which addresses take turns.
 """
 
 import threading
@@ -15,6 +15,7 @@ from time import thread_time
 from typing import Final
 
 from bus.allowance import Allowance
+from bus.transports.seats import network_of
 
 TURN_S: Final = 0.002
 """The processor time that a queue takes in one turn of the loop, or one job if that takes longer."""
@@ -39,22 +40,22 @@ class FairQueue:
         self, loop: AbstractEventLoop, share: float, spent: Callable[[], float] = thread_time
     ) -> None:
         self._loop, self._share, self._spent = loop, share, spent
-        self._hosts: dict[str, deque[Job]] = {}  # the next one first
+        self._networks: dict[str, dict[str, deque[Job]]] = {}  # the next one first
         self._allowance = Allowance(share, BURST_S, loop.time())
         self._left_s = TURN_S
         self._expected = False
 
     def __len__(self) -> int:
         """Return the number of jobs that wait."""
-        return sum(map(len, self._hosts.values()))
+        return sum(len(jobs) for hosts in self._networks.values() for jobs in hosts.values())
 
     def put(self, host: str, job: Job, least_s: float = 0.0) -> bool:
         """Do a job now, and return True, or later. It counts for `least_s` at least."""
         job = partial(self._do, job, least_s)
-        if not self._hosts and self._left_s > 0 and self._wait_s() <= 0:
+        if not self._networks and self._left_s > 0 and self._wait_s() <= 0:
             job()
             return True
-        self._hosts.setdefault(host, deque()).append(job)
+        self._networks.setdefault(network_of(host), {}).setdefault(host, deque()).append(job)
         self._call(0.0)
         return False
 
@@ -85,16 +86,24 @@ class FairQueue:
 
     def _turn(self) -> None:
         self._expected, self._left_s = False, TURN_S
-        while self._hosts and self._left_s > 0:
+        while self._networks and self._left_s > 0:
             if (wait_s := self._wait_s()) > 0:
                 return self._call(max(wait_s, _LEAST_WAIT_S))
-            host = next(iter(self._hosts))
-            jobs = self._hosts.pop(host)
-            job = jobs.popleft()
-            if jobs:
-                self._hosts[host] = jobs
-            job()
-        return self._call(0.0) if self._hosts else None
+            self._next()()
+        return self._call(0.0) if self._networks else None
+
+    def _next(self) -> Job:
+        """Take the next job of the next host, which is then the last."""
+        network = next(iter(self._networks))
+        hosts = self._networks.pop(network)
+        host = next(iter(hosts))
+        jobs = hosts.pop(host)
+        job = jobs.popleft()
+        if jobs:
+            hosts[host] = jobs
+        if hosts:
+            self._networks[network] = hosts
+        return job
 
 
 def _begin(turn: "Future[None]") -> None:

@@ -9,12 +9,14 @@ import socket
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
 from time import thread_time
 from typing import Final
 
 from bus.transports.inlet import Inlet
 from bus.transports.muting import Muting
 from bus.transports.portion import Portion
+from bus.transports.seats import network_of
 from bus.wire.batch import Batch
 from bus.wire.sp import walk
 
@@ -31,6 +33,8 @@ _GROUPS: Final = 256  # of hosts, and in each of senders: so that nobody makes u
 _LITTLE_BYTES: Final = 2048  # of one wake-up, that are handled without a look at the clock
 _LONG_BYTES: Final = 4096  # of a datagram that is handled alone
 _PIECE: Final = 256  # messages
+_PARTS_IPV6: Final = 4
+_KNOWN: Final = 1024  # hosts whose network is remembered
 _MOST: Final = 1 / 8  # of what waits: who has less is not the one that fills the socket
 
 
@@ -62,6 +66,9 @@ def drained(
 
 def ignore(_: object) -> None:
     """Do nothing: for sockets whose datagrams become no messages."""
+
+
+_network = lru_cache(_KNOWN)(network_of)
 
 
 class _Waiting:
@@ -168,7 +175,7 @@ class Intake:
         self._held_bytes += cost
 
     def _group(self, sender: Hashable) -> _Waiting:
-        number = hash(sender[0] if isinstance(sender, tuple) else sender) % _GROUPS
+        number = hash(_host(sender)) % _GROUPS
         group = self._groups.get(number)
         if group is None:
             group = self._groups[number] = _Waiting(number)
@@ -208,6 +215,13 @@ class Intake:
         self._count -= len(taken)
         self._held_bytes -= taken_bytes + _EACH_BYTES * len(taken)
         return taken
+
+
+def _host(sender: Hashable) -> Hashable:
+    """Return what counts as the host of a sender: of IPv6, whose addresses have four parts, its network."""
+    if not isinstance(sender, tuple):
+        return sender
+    return _network(sender[0]) if len(sender) == _PARTS_IPV6 else sender[0]
 
 
 def size_of(one: Waits) -> int:

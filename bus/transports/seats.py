@@ -1,16 +1,16 @@
 """Seats: which connections may stay when room is short, so that no host shuts out the others.
 
 While a process has descriptors to spare, every host may have as many connections as it likes. When there is
-no room, the host that has most makes room for one that has fewer. Some descriptors stay spare, for files,
-devices and connections of our own. All listeners of a process share its descriptors, so they share one
-`Process`.
+no room, the host that has most makes room for one that has fewer. A network of IPv6 (/64) is one host, and
+its addresses share in the same way. Some descriptors stay spare, for files, devices and connections of our
+own. All listeners of a process share its descriptors, so they share one `Process`.
 """
 
 import os
 import resource
 import socket
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Final
 
@@ -51,13 +51,35 @@ def host_of(sock: socket.socket, peer: str) -> str:
     return f"process {process}" if user in (os.geteuid(), 0) else f"account {user}"
 
 
+def network_of(host: str) -> str:
+    """Return what counts as one host: an address, or of IPv6 the /64 that it is in.
+
+    Who has one address of IPv6 has all of its /64 as a rule. The first /64 has ours, and those of IPv4.
+    """
+    plain, _, scope = host.partition("%")
+    try:
+        head = socket.inet_pton(socket.AF_INET6, plain.strip("[]"))[:8] if ":" in plain else b""
+    except OSError:
+        head = b""
+    if not any(head):
+        return host
+    return f"{socket.inet_ntop(socket.AF_INET6, head + bytes(8))}/64{scope and '%' + scope}"
+
+
+def path_of(host: str) -> tuple[str, ...]:
+    """Return what a connection counts for: a host; of IPv6 its network, and in that the address. "": none."""
+    network = network_of(host)
+    return (network, host) if network != host else (host,) if host else ()
+
+
 class Seat:
     """The place of one connection. Call `meet` when its handshake is done, and `leave` when it ends."""
 
-    __slots__ = ("_books", "close", "descriptor", "host", "met")
+    __slots__ = ("_books", "close", "descriptor", "host", "met", "path")
 
     def __init__(self, host: str, descriptor: int, close: Close, books: "tuple[_Book, ...]") -> None:
         self.host, self.descriptor, self.close, self.met = host, descriptor, close, False
+        self.path = path_of(host)
         self._books = books
         for book in books:
             book.take(self)
@@ -77,7 +99,7 @@ class Seat:
 
 
 class _Host:
-    """The seats of one host: those whose handshake is done, and the new ones; the oldest come first."""
+    """The seats of one address: those whose handshake is done, and the new ones; the oldest come first."""
 
     __slots__ = ("met", "new")
 
@@ -91,48 +113,73 @@ class _Host:
     def weight(self) -> int:
         return len(self.met) + _NEW_WEIGHT * len(self.new)
 
+    def take(self, seat: Seat) -> None:
+        self.new[seat] = None
+
+    def meet(self, seat: Seat) -> None:
+        del self.new[seat]
+        self.met[seat] = None
+
+    def leave(self, seat: Seat) -> None:
+        del (self.met if seat.met else self.new)[seat]
+
+    def first(self) -> Seat | None:
+        return next(iter(self.new or self.met), None)
+
+    def yields(self, path: Sequence[str]) -> Seat | None:
+        return next(iter(self.new), None)
+
 
 class _Book:
-    """The seats of a listener, or of a process, by host. A call takes the same time, however many there are.
+    """The seats of a listener, or of a process, by host; those of a network of IPv6 (`depth` 1), by address.
 
-    The host "" is one that need not share: its seats are counted, and never given to others.
+    A call takes the same time, however many there are. A seat without a path is of a host that need not
+    share: it is counted, and never given to others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = 0) -> None:
+        self.weight = 0
+        self._depth = depth
         self._count = self._top = 0
-        self._hosts: dict[str, _Host] = {}
-        self._levels: dict[int, dict[str, None]] = {}  # the hosts by weight
+        self._members: dict[str, _Host | _Book] = {}
+        self._levels: dict[int, dict[str, None]] = {}  # the members by weight
 
     def __len__(self) -> int:
         return self._count
 
     def take(self, seat: Seat) -> None:
         self._count += 1
-        if seat.host:
-            host = self._hosts.setdefault(seat.host, _Host())
-            before = host.weight
-            host.new[seat] = None
-            self._move(seat.host, before, host.weight)
+        if seat.path:
+            name = seat.path[self._depth]
+            member = self._members.get(name)
+            if member is None:
+                is_last = self._depth + 1 == len(seat.path)
+                member = self._members[name] = _Host() if is_last else _Book(self._depth + 1)
+            before = member.weight
+            member.take(seat)
+            self._move(name, before, member.weight)
 
     def meet(self, seat: Seat) -> None:
-        if seat.host:
-            host = self._hosts[seat.host]
-            before = host.weight
-            del host.new[seat]
-            host.met[seat] = None
-            self._move(seat.host, before, host.weight)
+        if seat.path:
+            name = seat.path[self._depth]
+            member = self._members[name]
+            before = member.weight
+            member.meet(seat)
+            self._move(name, before, member.weight)
 
     def leave(self, seat: Seat) -> None:
         self._count -= 1
-        if seat.host:
-            host = self._hosts[seat.host]
-            before = host.weight
-            del (host.met if seat.met else host.new)[seat]
-            self._move(seat.host, before, host.weight)
-            if not host:
-                del self._hosts[seat.host]
+        if seat.path:
+            name = seat.path[self._depth]
+            member = self._members[name]
+            before = member.weight
+            member.leave(seat)
+            self._move(name, before, member.weight)
+            if not member:
+                del self._members[name]
 
     def _move(self, name: str, before: int, after: int) -> None:
+        self.weight += after - before
         if before:
             level = self._levels[before]
             del level[name]
@@ -144,18 +191,23 @@ class _Book:
         while self._top and self._top not in self._levels:
             self._top -= 1
 
-    def yields(self, host: str) -> Seat | None:
-        """Return the seat that goes for a new connection of `host`; None if `host` has its share already.
+    def first(self) -> Seat | None:
+        """Return the seat that goes first: one of the member with most."""
+        name = next(iter(self._levels.get(self._top, ())), None)
+        return None if name is None else self._members[name].first()
+
+    def yields(self, path: Sequence[str]) -> Seat | None:
+        """Return the seat that goes for a new connection; None if those of `path` have their share already.
 
         It is one of the host with most, where a connection without a handshake counts as four; the oldest
         of these goes first. A host that has no less than all others gives up one of these of its own.
         """
-        own = self._hosts.get(host) or _Host()
-        most = next((name for name in self._levels.get(self._top, ()) if name != host), "")
-        if most and len(self._hosts[most]) > len(own) + 1:
-            own = self._hosts[most]
-            return next(iter(own.new or own.met))
-        return next(iter(own.new), None)
+        name = path[self._depth] if path else ""
+        own = self._members.get(name) or _Host()
+        most = next((one for one in self._levels.get(self._top, ()) if one != name), "")
+        if most and len(self._members[most]) > len(own) + 1:
+            return self._members[most].first()
+        return own.yields(path)
 
 
 class Process(_Book):
@@ -221,19 +273,19 @@ class Seats(_Book):
 
         `most` may be connected here. `descriptor` is that of the new connection.
         """
-        host = self._process.known(host)
+        path = path_of(self._process.known(host))
         if len(self) >= most:
-            return self._make_room(self, host, f"{len(self)} are connected")
+            return self._make_room(self, path, f"{len(self)} are connected")
         if self._process.is_short(descriptor):
             return self._make_room(
-                self._process, host, f"the process has no more than {room()} descriptors for peers"
+                self._process, path, f"the process has no more than {room()} descriptors for peers"
             )
         return ""
 
-    def _make_room(self, book: _Book, host: str, why: str) -> str:
-        found = book.yields(host)
+    def _make_room(self, book: _Book, path: Sequence[str], why: str) -> str:
+        found = book.yields(path)
         if found is None:
-            return f"{FULL}: {why}, and {host or 'it'} has its share"
+            return f"{FULL}: {why}, and {path[0] if path else 'it'} has its share"
         found.close(ROOM)
         found.leave()  # some connections end a turn later
         return ""

@@ -20,9 +20,9 @@ from capture.formats.format import Format, RowOutput, Style
 from capture.formats.source import Source, Told
 from capture.formats.table import BY_KEY, format_of
 from capture.formats.target import written
-from capture.frames import FRAMES, Frames, Parsed, channel_name, frames_of, ordered, parsed
+from capture.frames import FRAMES, Frames, Parsed, channel_of, channels_of, frames_of, ordered, parsed
 from capture.pcapng import Packet
-from capture.schema import META_SOURCE, Direction, Kind
+from capture.schema import META_SOURCE, TOLD, Direction, Kind
 
 _ROWS: Final = 1 << 16
 _COLUMNS: Final = ["ts_ns", "kind", "hub", "bus", "peer", "dir", "reason", "payload"]
@@ -62,21 +62,16 @@ class Place(NamedTuple):
         if self.hub is not None:
             batch = batch.filter(pc.equal(batch["hub"], self.hub))
         if self.bus is not None:
-            batch = batch.filter(pc.or_(pc.equal(batch["bus"], self.bus), self._is_channel(batch["peer"])))
+            is_channel = pc.equal(channels_of(batch), self.channel)
+            batch = batch.filter(pc.or_(pc.equal(batch["bus"], self.bus), is_channel))
         return batch
-
-    def _is_channel(self, peers: pa.Array) -> pa.Array:
-        coded = peers.dictionary_encode()
-        found = [channel_name(peer) == self.channel for peer in coded.dictionary.to_pylist()]
-        return pa.array(found, pa.bool_()).take(coded.indices)
 
     def packets(self, packets: list[Packet]) -> list[Packet]:
         """Return the packets that were seen there."""
         return [
             one
             for one in packets
-            if self.hub in (None, one.hub)
-            and (self.bus in (None, one.bus) or channel_name(one.peer) == self.channel)
+            if self.hub in (None, one.hub) and (self.bus in (None, one.bus) or _channel(one) == self.channel)
         ]
 
     def frames(self, frames: Frames) -> Frames:
@@ -146,13 +141,17 @@ def _of_packets(packets: list[Packet], told: Told) -> Frames:
     """Return the CAN frames among rows."""
     rows = [one for one in packets if one.kind == Kind.WIRE and one.message.startswith(_ITEM)]
     found: Parsed = parsed(pa.array([one.message[len(_ITEM) :] for one in rows], pa.binary()))
-    told.others += sum(one.kind != Kind.NAMES for one in packets) - len(found.ids)
+    told.others += sum(one.kind not in TOLD for one in packets) - len(found.ids)
     rows = [row for row, good in zip(rows, found.good.tolist(), strict=True) if good]
-    names = list(dict.fromkeys(channel_name(row.peer) for row in rows))
-    channel = np.array([names.index(channel_name(row.peer)) for row in rows], np.int64)
+    names = list(dict.fromkeys(map(_channel, rows)))
+    channel = np.array([names.index(_channel(row)) for row in rows], np.int64)
     is_sent = np.array([row.dir == Direction.TX for row in rows], np.bool_)
     times = np.array([row.ts_ns for row in rows], np.int64)
     return Frames.of([times, channel, is_sent, *found[:-1]], names)
+
+
+def _channel(row: Packet) -> str:
+    return channel_of(row.hub, row.bus, row.peer)
 
 
 def exported(found: Found, form: Format, target: str, rows: Rows | None = None) -> tuple[int, int]:

@@ -40,7 +40,9 @@ from capture.schema import (
     META_GATEWAY,
     META_RECORDER,
     META_SOURCE,
+    META_TOPOLOGY,
     META_VERSION,
+    TOLD,
     VERSION,
     Kind,
     arrow_schema,
@@ -142,6 +144,7 @@ class Target:
         self._next = 0
         self._sheets: dict[tuple[_Run, int], _Sheet] = {}
         self._there: dict[_Run, Ranges] = {}
+        self._topologies: dict[_Run, bytes] = {}
         self._files = 0
 
     def add_frames(self, frames: Frames) -> None:
@@ -149,20 +152,23 @@ class Target:
         if self._boot is None:
             self._boot = run_of(frames, self._root, self._gateway, self._print)
         run = _Run(self._gateway, self._boot)
-        batch = can.rows(frames, f"file {self._name}", self._boot, self._next, self._schema(run))
+        batch = can.rows(frames, f"{can.FILE}{self._name}", self._boot, self._next, self._schema(run))
         self._next += len(frames)
         self._add(run, batch)
 
     def add_rows(self, packets: Iterable[Packet]) -> None:
         """Write rows of a capture, with the numbers that they have."""
-        for (gateway, boot), some in groupby(packets, lambda packet: (packet.gateway, packet.boot)):
+        for (gateway, boot, kind), some in groupby(packets, _sort):
             run = list(some)
-            if run[0].kind == Kind.NAMES:
+            if kind == Kind.NAMES:
                 self._add_names(run)
+                continue
+            place = _Run(self._named(gateway), boot)
+            if kind == Kind.TOPOLOGY:
+                self._tell(place, run[-1].message)
                 continue
             good = [packet for packet in run if are_rows(packet)]
             self.odd += len(run) - len(good)
-            place = _Run(self._named(gateway), boot)
             for batch in batches(good, self._schema(place)):
                 self._add(place, batch)
 
@@ -178,9 +184,20 @@ class Target:
         lines = [line for one in packets for line in one.message.decode(errors="replace").splitlines()]
         names.add(days_directory(self._root), self._gateway, lines)
 
+    def _tell(self, run: _Run, topology: bytes) -> None:
+        """Take the topology of later rows: a file is recorded under one."""
+        if topology and not _is_topology(topology):
+            self.odd += 1
+        elif self._topologies.get(run, b"") != topology:
+            for key in [key for key in self._sheets if key[0] == run]:
+                self._close(key)
+            self._topologies[run] = topology
+
     def _schema(self, run: _Run) -> pa.Schema:
         source = {"file": self._name, "format": self._form.key, "style": self._style}
+        topology = self._topologies.get(run, b"").decode()
         return arrow_schema({
+            **({META_TOPOLOGY: topology} if topology else {}),
             META_VERSION: str(VERSION), META_GATEWAY: run.gateway, META_BOOT: str(run.boot),
             META_RECORDER: RECORDER, META_SOURCE: json.dumps(source),
         })  # fmt: skip
@@ -226,6 +243,20 @@ class Target:
         for sheet in self._sheets.values():
             sheet.abandon()
         self._sheets.clear()
+
+
+def _sort(packet: Packet) -> tuple[str, int, int]:
+    """Return the run of a packet, and its kind if it is no row."""
+    return packet.gateway, packet.boot, packet.kind if packet.kind in TOLD else int(Kind.FRAME)
+
+
+def _is_topology(text: bytes) -> bool:
+    """Return whether a text is JSON that has an object for each hub."""
+    try:
+        hubs = json.loads(text.decode())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(hubs, dict) and all(isinstance(hub, dict) for hub in hubs.values())
 
 
 def _there(root: Path, run: _Run) -> Ranges:

@@ -7,6 +7,7 @@ of the machine. What a capture of ours wrote, of link type 147, comes as rows. N
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 from struct import Struct
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -29,7 +30,7 @@ from capture.frames import (
     Octets,
     codes_of,
 )
-from capture.pcapng import LINKTYPE_USER0, Packet
+from capture.pcapng import LINKTYPE_USER0, Clock, Packet
 from capture.schema import TIME_MAX_NS
 
 CAN, SLL, SLL2 = 227, 113, 276
@@ -73,7 +74,7 @@ class _Link(NamedTuple):
     link_type: int
     name: str
     order: str
-    ns: float  # of one tick
+    clock: Clock
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames | list[Packet]]:
@@ -97,7 +98,7 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
         source.told.leave(_CUT)
         return
     link_type = Struct(f"{order}I").unpack_from(data, 20)[0] & 0xFFFF
-    link = _Link(link_type, "can0", order, step_ns)
+    link = _Link(link_type, "can0", order, Clock(Fraction(step_ns)))
     rest = data[24:]
     while True:
         places, times, sizes, at, end = list[int](), list[int](), list[int](), 0, len(rest)
@@ -262,7 +263,7 @@ class _Section:
         if kind == 1 and len(body) >= 8:
             found = pcapng.read_interface(body, self._order)
             name = found.name or f"can{len(self._links)}"
-            self._links.append(_Link(found.link_type, name, self._order, found.ns))
+            self._links.append(_Link(found.link_type, name, self._order, found.clock))
         elif kind in (2, 3):
             self._told.leave("packets in blocks of an old or a simple form")
 
@@ -280,7 +281,7 @@ class _Section:
         for which in np.unique(number[good]).tolist():
             mine = good & (number == which)
             ticks = high[mine].astype(np.uint64) << np.uint64(32) | low[mine].astype(np.uint64)
-            times[mine], good[mine] = _times(ticks, self._links[which].ns)
+            times[mine], good[mine] = _times(ticks, self._links[which].clock)
             self._told.leave("packets of a time that no capture can hold", int((mine & ~good).sum()))
         packets = _Packets(octets, at + 28, captured, times, is_sent, number).chosen(good)
         if len(packets.start):
@@ -303,14 +304,14 @@ class _Section:
         return found
 
 
-def _times(ticks: Any, ns: float) -> tuple[Ints, Flags]:
+def _times(ticks: npt.NDArray[np.uint64], clock: Clock) -> tuple[Ints, Flags]:
     """Return times in ns of ticks, and which of them a capture can hold."""
-    if ns >= 1 and ns == int(ns):
-        fits = ticks <= np.uint64(TIME_MAX_NS // int(ns))
-        return np.where(fits, ticks, 0).astype(np.int64) * int(ns), fits
-    found = [int(tick * ns) for tick in ticks.tolist()]
-    fits = np.array([one <= TIME_MAX_NS for one in found])
-    return np.array([one if one <= TIME_MAX_NS else 0 for one in found], np.int64), fits
+    ns, from_ns = clock.tick_ns, clock.from_ns
+    if ns.denominator == 1 and 0 <= from_ns <= TIME_MAX_NS:
+        fits = ticks <= np.uint64((TIME_MAX_NS - from_ns) // ns.numerator)
+        return np.where(fits, ticks, 0).astype(np.int64) * ns.numerator + from_ns, fits
+    found = [clock.time_ns(tick) for tick in ticks.tolist()]
+    return np.array([one or 0 for one in found], np.int64), np.array([one is not None for one in found])
 
 
 def _packed(frames: Frames) -> Iterator[tuple[int, int, bool, bytes]]:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from capture import messages
 from capture.messages import NO_MESSAGE, PAD
 from capture.pcapng import Packet
-from capture.schema import COLUMNS, Kind
+from capture.schema import COLUMNS, TOLD, Kind
 
-_CODES: Final = frozenset(kind for kind in Kind if kind not in (Kind.CONTENTS, Kind.NAMES, Kind.TOPOLOGY))
+_CODES: Final = frozenset(kind for kind in Kind if kind not in {Kind.CONTENTS, *TOLD})
 
 
 def are_rows(packet: Packet) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final
 
+from bus.machine.inputs import opened
 from capture.files import CaptureError
 
 PIECE_BYTES: Final = 1 << 20
@@ -59,7 +60,7 @@ class Source:
         self.path, self.told = path, Told()
         self._on_progress = on_progress
         try:
-            self._file: BinaryIO = sys.stdin.buffer if str(path) == "-" else path.open("rb")
+            self._file: BinaryIO = sys.stdin.buffer if str(path) == "-" else opened(path)
             self._size = path.stat().st_size if str(path) != "-" and path.is_file() else 0
             first = self._file.read(_HEAD_BYTES)
         except OSError as error:

@@ -105,7 +105,8 @@ class Subscribed:
 
     def _socket(self, key: _Key) -> Socket:
         name, address = key
-        made = Socket("sub", partial(self._on_messages, name), Limits(), f"cache: {name}")
+        hears, lost = partial(self._on_messages, name), partial(self._on_lost, key)
+        made = Socket("sub", hears, Limits(), f"cache: {name}", lost, self._stats)
         made.open(self._loop)
         made.subscribe(b"")
         made.connect(*address)
@@ -119,6 +120,13 @@ class Subscribed:
             except FrameError:
                 self._reject("no frame", message.host)
         self._hears(frames)
+
+    def _on_lost(self, key: _Key) -> None:
+        """Tell why a publisher's connection ended, if its publications are too long."""
+        one = self._sockets.get(key)
+        if one is not None and one.misfit:
+            name, (host, _) = key
+            self._reject("framing", host, 0, f"{name} published {one.misfit}")  # its connection counted it
 
     def close(self) -> None:
         """Close all connections. Idempotent."""

@@ -28,6 +28,7 @@ log = logging.getLogger("buscoupler.tap")
 
 NOTICE_S = 0.02  # at most this late the writer is told of new records
 LEDGER_S = 1.0
+LOSING_S = 60.0
 _LOOKS = 4  # at the processor time, for each look at the ledgers
 _PLACES = 4096
 _FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT, _WIRE = map(
@@ -97,6 +98,7 @@ class Recorder:
         self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._looks = 0
         self._full = False
+        self._lost_before, self._lost_s = 0, float("-inf")
         self._backoff = WriterBackoff()
         self._notice_bytes = options.ring_bytes // 8
         self._notice_timer: TimerHandle | None = None
@@ -116,6 +118,11 @@ class Recorder:
         self._ring, self._names_writer, self.writer, self.state = ring, names_writer, writer, "up"
         writer.open(loop)
         self._ledger_timer = loop.call_later(LEDGER_S / _LOOKS, self._on_ledger)
+
+    @property
+    def is_losing(self) -> bool:
+        """Whether messages were lost within the last `LOSING_S`."""
+        return self._ring is not None and self._loop.time() - self._lost_s < LOSING_S
 
     @property
     def ring_bytes(self) -> int:
@@ -286,6 +293,8 @@ class Recorder:
     def _on_ledger(self) -> None:
         self._ledger_timer = self._loop.call_later(LEDGER_S / _LOOKS, self._on_ledger)
         self._looks = (self._looks + 1) % _LOOKS
+        if self.lost > self._lost_before:
+            self._lost_before, self._lost_s = self.lost, self._loop.time()
         self._backoff.look(self._loop.time(), time.process_time())
         if not self._looks:
             self._put_ledgers()

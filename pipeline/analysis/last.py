@@ -10,19 +10,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _KEYS = ("pattern", "near")
+_SHOWN = ("ts_ns", "tokens", "gateway", "bus", "payload")
 
 
 def newest(rows: "DataFrame", again: bool = False) -> "DataFrame":
     """Find the latest row received of each pattern, by bridges (`near` 0) and by hubs of one segment (1)
     apart.
 
-    `again`: `rows` are results of this function, to be merged. There are two steps with numbers only: the
-    latest time of each, then the row that has it.
+    `again`: `rows` are results of this function, to be merged. There are two steps, the first with numbers
+    only: the latest time of each, then the row that has it; of several the one with the greatest payload.
     """
     came = rows if again else _received(rows)
     times = came.groupBy(*_KEYS).agg(F.max("ts_ns").alias("ts_ns"), F.sum("rows").alias("all"))
-    found = came.join(times, [*_KEYS, "ts_ns"]).dropDuplicates(list(_KEYS))
-    return found.withColumn("rows", F.col("all")).drop("all")
+    order = F.struct("payload", "gateway", "bus")
+    rest = [F.max_by(name, order).alias(name) for name in _SHOWN]
+    return came.join(times, [*_KEYS, "ts_ns"]).groupBy(*_KEYS).agg(*rest, F.max("all").alias("rows"))
 
 
 def _received(rows: "DataFrame") -> "DataFrame":

@@ -6,16 +6,18 @@ another's. Times are counted by their rounded values, by minute and hop. Such sk
 so a month is summed up from its minutes, on any engine.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.shared import inventory, sums, trunks
+from pipeline.analysis.shared import inventory, restarts, steps, sums, trunks
 from pipeline.analysis.shared.clocks import faultless, least, offsets
 from pipeline.analysis.shared.expected import learn
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.hops import HOP, bridge_hops, whole_ways, wire_hops
+from pipeline.analysis.shared.inventory import Run
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ _MINUTE_NS: Final = 60_000_000_000
 
 
 class Latency(NamedTuple):
-    """The tables: how far each gateway's clock is ahead (`clocks`), sketches by minute (`hops`), percentiles
-    in us (`summary`)."""
+    """The tables: how far each gateway's clock is ahead, and `against` which (`clocks`), sketches by minute
+    (`hops`), percentiles in us (`summary`)."""
 
     clocks: "DataFrame"
     hops: "DataFrame"
@@ -41,26 +43,39 @@ def timed(
     rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = None
 ) -> "tuple[DataFrame, Places]":
     """Select the rows of faultless frames, of one key in `sample`: `key`, gateway, hub, bus, `segment`, dir,
-    ts_ns."""
-    rows, _, at = trunks.whole(rows, inventory.take(rows) if entries is None else entries)
+    ts_ns; as if no clock had stepped, nor been another after a restart."""
+    entries = inventory.take(rows) if entries is None else entries
+    rows, _, at = trunks.whole(rows, entries)
     of_frames = sums.keyed(rows, at)
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = sums.sums(of_frames, at)
     expected = learn(sums.signatures(frame_sums, at).collect(), at.words, at.heard_in)
-    return faultless(of_frames, frame_sums, expected, at), at
+    good = cached(faultless(of_frames, frame_sums, expected, at))
+    return _at_one_clock(good, rows, inventory.runs(entries)), at
+
+
+def _at_one_clock(good: "DataFrame", rows: "DataFrame", runs: Sequence[Run]) -> "DataFrame":
+    """Give rows of each gateway the times of the clock that it had for longest."""
+    if len({run.gateway for run in runs}) < 2:
+        return good
+    parts = restarts.parts_of(runs, steps.steps(rows))
+    if not restarts.are_several(parts):
+        return good
+    pairs = restarts.planned_pairs(good, parts)
+    found = restarts.apart(pairs, parts, restarts.SAME_NS, by_one_way=False)
+    return restarts.corrected(good, found, parts) if found else good
 
 
 def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
     """Add the `delay_ns` of each hop by one clock. Hops between clocks that cannot be compared are left
     out."""
     for side in ("from", "to"):
-        clock = clocks.withColumnsRenamed({"gateway": f"{side}_gateway", "ahead_ns": f"{side}_ahead"})
+        names = {"gateway": f"{side}_gateway", "ahead_ns": f"{side}_ahead", "against": f"{side}_against"}
+        clock = clocks.withColumnsRenamed(names)
         hops = hops.join(F.broadcast(clock), f"{side}_gateway")
-    same = F.col("from_gateway") == F.col("to_gateway")
-    ahead = F.when(same, F.lit(0)).otherwise(F.col("to_ahead") - F.col("from_ahead"))
-    delay_ns = F.col("to_ns") - F.col("from_ns") - ahead
-    return hops.withColumn("delay_ns", delay_ns).where("delay_ns is not null")
+    delay_ns = F.col("to_ns") - F.col("from_ns") - (F.col("to_ahead") - F.col("from_ahead"))
+    return hops.where("from_against = to_against").withColumn("delay_ns", delay_ns)
 
 
 def mark(delay_ns: "Column") -> "Column":
@@ -112,11 +127,12 @@ def latency(rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = No
     """Measure a capture. `entries` are its inventory, which is taken if it is not given. The frames'
     signatures and the pairs of gateways are collected on the way."""
     good, at = timed(rows, sample, entries)
-    good = cached(good)
     wires = wire_hops(good)
     gateways = sorted({gateway for gateway, _ in at.hubs})
-    ahead = offsets(least(wires).collect(), gateways)
-    clocks = local_table(rows.sparkSession, {"gateway": str, "ahead_ns": int}, list(ahead.items()))
+    compared = offsets(least(wires).collect(), gateways)
+    names = {"gateway": str, "ahead_ns": int, "against": str}
+    table = [(gateway, one.ahead_ns, one.against) for gateway, one in sorted(compared.items())]
+    clocks = local_table(rows.sparkSession, names, table)
     every = bridge_hops(good).unionByName(wires).unionByName(whole_ways(good))
     hops = cached(sketches(corrected(every, clocks)))
     return Latency(clocks, hops, percentiles(hops))

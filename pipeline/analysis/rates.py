@@ -29,7 +29,7 @@ def seen(rows: "DataFrame", seconds: float, depth: int) -> "DataFrame":
 
 
 def _width_ns(seconds: float) -> int:
-    return max(1, int(seconds * 1e9))
+    return max(1, round(seconds * 1e9))
 
 
 def _tokens(depth: int) -> list[str]:

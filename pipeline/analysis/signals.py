@@ -1,6 +1,7 @@
 """Signals of a capture: what single pieces of it gave, put together."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -43,7 +44,7 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
         F.sum("numbers").alias("numbers"),
         (F.sum("m2") + F.sum(F.col("numbers") * apart * apart)).alias("m2"),
         F.sum("nans").alias("nans"),
-        (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > int(gap_ms * 1e6)))).alias("gaps"),
+        (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > round(gap_ms * 1e6)))).alias("gaps"),
         F.max("longest_ns").alias("within_ns"),
         F.max_by("longest_from_ns", "longest_ns").alias("within_from_ns"),
         F.max("pause_ns").alias("between_ns"),
@@ -97,7 +98,7 @@ def _between(parts: "DataFrame", gap_ms: float) -> "DataFrame":
     in_order = Window.partitionBy(*KEYS).orderBy("start_ns", "end_ns")
     before = F.max("end_ns").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     seen = parts.where(F.col("kind") == SEEN).withColumn("before_ns", before)
-    gaps = seen.where(F.col("start_ns") - F.col("before_ns") > int(gap_ms * 1e6))
+    gaps = seen.where(F.col("start_ns") - F.col("before_ns") > round(gap_ms * 1e6))
     moved = gaps.withColumns(
         {"kind": F.lit(GAP), "end_ns": F.col("start_ns"), "rows": F.lit(0).cast("bigint")}
     )
@@ -142,10 +143,39 @@ def busiest(windows: "DataFrame", count: int) -> "DataFrame":
     return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
 
 
-def names_of(rows: "DataFrame") -> "dict[str, bool]":
-    """Return the names of the signals in long rows, in order, and whether they have numbers."""
-    found = rows.groupBy(_name().alias("name")).agg(F.count("value").alias("numbers")).orderBy("name")
-    return {row.name: row.numbers > 0 for row in found.limit(NAMES_MOST).collect()}
+class Heard(NamedTuple):
+    """A signal where it was heard, and in which unit: how many values it has there, and whether they are
+    numbers."""
+
+    gateway: str
+    bus: str
+    unit: str
+    rows: int
+    are_numbers: bool
+
+    def said(self) -> str:
+        """Return the place as words."""
+        return f"{self.bus} of {self.gateway}{f' in {self.unit}' if self.unit else ''}"
+
+
+def names_of(rows: "DataFrame") -> "dict[str, list[Heard]]":
+    """Return the names of the signals in long rows, in order, and where each was heard, most often first."""
+    counts = F.count(F.lit(1)).alias("rows"), F.count("value").alias("numbers")
+    found = rows.groupBy(_name().alias("name"), *Heard._fields[:3]).agg(*counts)
+    names: dict[str, list[Heard]] = {}
+    for row in found.orderBy("name", F.desc("rows"), *Heard._fields[:3]).limit(NAMES_MOST).collect():
+        heard = Heard(row.gateway, row.bus, row.unit, row.rows, row.numbers > 0)
+        names.setdefault(row.name, []).append(heard)
+    return names
+
+
+def heard_at(rows: "DataFrame", places: "Mapping[str, Heard]") -> "DataFrame":
+    """Select of each signal the values of one place."""
+    wanted = F.lit(False)
+    for name, one in places.items():
+        is_there = (F.col("gateway") == one.gateway) & (F.col("bus") == one.bus) & (F.col("unit") == one.unit)
+        wanted = wanted | ((_name() == name) & is_there)
+    return rows.where(wanted)
 
 
 def _name() -> "Column":
@@ -155,22 +185,23 @@ def _name() -> "Column":
 
 def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
     """Find from when until when a condition holds, in long rows of its signals: between two values a signal
-    has the first of them. A signal that has no value yet makes no condition true, nor does NaN, but of a
-    condition that asks for it (`isnan`): to engines it is more than all numbers.
+    has the first of them, and of two at one time the greater.
 
-    The values are put in one order, by one task.
+    A signal that has no value yet makes no condition true, nor does NaN, but of a condition that asks for it
+    (`isnan`): to engines it is more than all numbers. The values are put in one order, by one task.
     """
     name = F.lower(_name())
-    columns = [_valued(name, column, end) for column, end in condition.columns]
+    values = {f"v{place}": _valued(name, end) for place, end in enumerate(condition.names)}
     one = Window.partitionBy(F.lit(0))
     in_time = one.orderBy("ts_ns")
-    held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column, _ in condition.columns]
-    known = rows.select("ts_ns", *columns).select("ts_ns", *held)
+    at_once = rows.groupBy("ts_ns").agg(*(value.alias(column) for column, value in values.items()))
+    held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column in values]
+    known = at_once.select("ts_ns", *held).select("ts_ns", *_parts(condition))
     if "nan" not in condition.sql.lower():
-        numbers = [column for column, _ in condition.columns if column[0] == "s"]
+        numbers = [column for column in known.columns if column[0] == "s"]
         known = known.withColumns({name: F.when(~F.isnan(name), F.col(name)) for name in numbers})
     holds = F.coalesce(F.expr(condition.sql), F.lit(False)).alias("holds")
-    moments = known.select("ts_ns", holds).groupBy("ts_ns").agg(F.max("holds").alias("holds"))
+    moments = known.select("ts_ns", holds)
     before = F.coalesce(F.lag("holds").over(in_time), F.lit(False))
     end = F.max("ts_ns").over(one) + 1
     turns = moments.withColumns({"before": before, "end": end}).where(F.col("holds") != F.col("before"))
@@ -180,6 +211,15 @@ def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
     return found.select("start_ns", "end_ns", seconds).orderBy("start_ns")
 
 
-def _valued(name: "Column", column: str, end: str) -> "Column":
+def _parts(condition: Condition) -> "Iterator[Column]":
+    """Yield the columns of a condition: the number and the text of each of its signals."""
+    for place in range(len(condition.names)):
+        yield F.col(f"v{place}.value").alias(f"s{place}")
+        yield F.col(f"v{place}.text").alias(f"t{place}")
+
+
+def _valued(name: "Column", end: str) -> "Column":
+    """Return the value of a signal at one time, number and text together; null if it has none then."""
     is_it = (name == end.lower()) | name.endswith(f"/{end.lower()}")
-    return F.when(is_it, F.col("value" if column[0] == "s" else "text")).alias(column)
+    worth = F.struct("value", "text")
+    return F.max_by(F.when(is_it, worth), F.when(is_it, worth))

@@ -11,6 +11,7 @@ from capture.files import CaptureError
 from capture.schema import META_GATEWAY, Kind
 from pipeline.input import stored
 from pipeline.input.span import WHOLE, Span
+from pipeline.input.unread import Unread, unread
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -39,12 +40,13 @@ class _Span(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The files that are unfit; how many rows were recorded in the others, None if nobody here can look; and
-    the time of the newest row of each file (0 if it says none)."""
+    """The files that are unfit; how many rows were recorded in the others, None if nobody here can look; the
+    time of the newest row of each file (0 if it says none); and what was in journals beside them."""
 
     bad: list[Bad]
     rows: int | None
     newest: Mapping[Path, int]
+    unread: Sequence[Unread] = ()
 
     @property
     def newest_ns(self) -> int:
@@ -57,7 +59,7 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
 
     `thorough`: read all of it, which takes about as long as a job; else only what files say of themselves.
     """
-    bad, spans = list[Bad](), list[_Span]()
+    bad, spans, journals = list[Bad](), list[_Span](), unread(directory)
     for path in filter(span.has, files.finished(directory)):
         try:
             with files.opened(path) as file:
@@ -71,7 +73,8 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     bad += _doubled(sorted(span for span in spans if span.path not in unfit))
     unfit = {one.path for one in bad}
     good = [span for span in spans if span.path not in unfit]
-    return Looked(bad, sum(span.rows for span in good), {span.path: span.newest_ns for span in good})
+    newest = {span.path: span.newest_ns for span in good}
+    return Looked(bad, sum(span.rows for span in good), newest, journals)
 
 
 def _check_gateway(path: Path, file: "ParquetFile") -> None:
@@ -110,12 +113,24 @@ def _rewritten(path: Path, file: "ParquetFile") -> Iterator[_Span]:
 
 
 def _rows(file: "ParquetFile") -> tuple[int, int]:
-    """Count the rows of a file, without the summary at its end, and find the time of the newest."""
+    """Count the rows of a file, without the summary at its end, and find the time of the newest. They are
+    read if another program wrote the file without statistics."""
     kind, time = (file.schema_arrow.get_field_index(name) for name in ("kind", "ts_ns"))
     groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
-    recorded = [one for one in groups if one.column(kind).statistics.min != Kind.CONTENTS.value]
-    times = (one.column(time).statistics.max for one in recorded)
-    return sum(one.num_rows for one in recorded), max(times, default=0)
+    bounds = [(one.column(kind).statistics, one.column(time).statistics) for one in groups]
+    if not all(one is not None and one.has_min_max for both in bounds for one in both):
+        return _counted(file)
+    recorded = [n for n, (kinds, _) in enumerate(bounds) if kinds.min != Kind.CONTENTS.value]
+    newest = max((bounds[n][1].max for n in recorded), default=0)
+    return sum(groups[n].num_rows for n in recorded), newest
+
+
+def _counted(file: "ParquetFile") -> tuple[int, int]:
+    import pyarrow.compute as pc
+
+    rows = file.read(columns=["kind", "ts_ns"])
+    recorded = rows.filter(pc.not_equal(rows["kind"], Kind.CONTENTS.value))
+    return len(recorded), pc.max(recorded["ts_ns"]).as_py() or 0
 
 
 def _doubled(spans: list[_Span]) -> Iterator[Bad]:

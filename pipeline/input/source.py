@@ -32,7 +32,7 @@ from bus.wire.envelope import take_apart
 from bus.wire.frame import unpack
 from capture.pcapng import Packet
 from capture.reader import read_pcapng
-from capture.schema import DDL_PARTITIONED, Kind
+from capture.schema import DDL_PARTITIONED, TOLD, Kind
 from pipeline.errors import PipelineError
 from pipeline.input.span import Span
 from pipeline.input.stored import STORES
@@ -116,7 +116,7 @@ class Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         for packet in read_pcapng(Path(partition.value)):
             here = not self.span.gateways or packet.gateway in self.span.gateways
-            if here and packet.kind != Kind.NAMES and self.span.touches(packet.ts_ns, packet.ts_ns):
+            if here and packet.kind not in TOLD and self.span.touches(packet.ts_ns, packet.ts_ns):
                 yield row(packet)
 
 

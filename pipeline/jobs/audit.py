@@ -18,6 +18,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
         capture.span,
         capture.inventory(MARGIN_NS),
         capture.left_out,
+        journals=capture.unread,
     )
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [

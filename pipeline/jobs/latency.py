@@ -12,7 +12,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 
     found = latency(capture.rows(), options.sample, capture.inventory())
     return [
-        Table("clocks", "Clocks, against the first gateway's", found.clocks),
+        Table("clocks", "Clocks, against the first gateway of those that can be compared", found.clocks),
         Table("hops", "Each hop, and end to end, in microseconds", found.summary),
     ]
 

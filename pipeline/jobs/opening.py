@@ -278,6 +278,7 @@ def _capture(
         is_native=found.is_native,
         newest_ns=looked.newest,
         where=asked.where,
+        unread=[one for one in looked.unread if one.gateway in (asked.part.gateways or [one.gateway])],
     )  # fmt: skip
 
 

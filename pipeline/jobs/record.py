@@ -20,6 +20,7 @@ from pipeline.input import span
 from pipeline.input.names import ReadNames, reader
 from pipeline.input.read import read, read_stored
 from pipeline.input.span import WHOLE, Span
+from pipeline.input.unread import Unread
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ class OpenCapture:
     of its tokens, how many files were left out, the facts about this run, the part that is asked for,
     whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table), whether
     it reads the files itself: if not `is_native`, Python does; of a capture on this machine the time of
-    the newest row of each file (`newest_ns`); and `where` it is, as its user knows the place."""
+    the newest row of each file (`newest_ns`), and what is `unread` in journals beside them; and `where` it
+    is, as its user knows the place."""
 
     spark: "SparkSession"
     directory: str
@@ -106,6 +108,7 @@ class OpenCapture:
     is_native: bool = True
     newest_ns: Mapping[Path, int] = field(default_factory=dict)
     where: str = ""
+    unread: Sequence[Unread] = ()
     _inventories: "dict[int, list[Row]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":

@@ -1,12 +1,14 @@
 """`buscoupler signals`: the values over time in what was captured."""
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
 from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 from pipeline.output import place
+from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,14 +123,17 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     asked = complete(decoding(options), capture)._replace(ends=tuple(options.signal))
     first = list[Table]()
     if options.where:
-        held, asked = _inside(options, source, asked)
+        held, asked = _inside(options, source, asked, Progress(quiet=False))
         first = [Table("intervals", f"When {options.where}", held, options.limit)]
     return [*first, (_episodes if options.episodes else _table)(options, source, asked)]
 
 
-def _inside(options: argparse.Namespace, source: "Source", asked: "Wanted") -> "tuple[DataFrame, Wanted]":
-    """Find when a condition holds, and ask only for values of then. Raises `PipelineError` if no signal has a
-    name of it, or several have."""
+def _inside(
+    options: argparse.Namespace, source: "Source", asked: "Wanted", tell: Callable[[str], None]
+) -> "tuple[DataFrame, Wanted]":
+    """Find when a condition holds, and ask only for values of then. Of a signal that was heard at several
+    places, the values of one count, which is told. Raises `PipelineError` if no signal has a name of it, or
+    several have."""
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals.blocks import ends_with
@@ -138,15 +143,20 @@ def _inside(options: argparse.Namespace, source: "Source", asked: "Wanted") -> "
 
     condition = _condition(options.where)
     rows = cached(done(source, asked._replace(ends=condition.names), Long()))
-    names, texts = signals.names_of(rows), set[str]()
+    names, texts, places = signals.names_of(rows), set[str](), dict[str, signals.Heard]()
     for end in condition.names:
         fits = [name for name in names if ends_with(name, end)]
         if len(fits) != 1:
             what = f"may be {' or '.join(fits[:5])}" if fits else "is no signal of the capture"
             raise PipelineError(f"--where: {end} {what}")
-        if not names[fits[0]]:
+        its, *others = names[fits[0]]
+        places[fits[0]] = its
+        if others:
+            more = ", ".join(one.said() for one in others[:5])
+            tell(f"--where: {fits[0]} is that of {its.said()}; it is on {more} too (--gateway chooses)")
+        if not its.are_numbers:
             texts.add(end)
-    held = signals.intervals(rows, parse(options.where, texts))
+    held = signals.intervals(signals.heard_at(rows, places), parse(options.where, texts))
     spans = [(row.start_ns, row.end_ns) for row in held.limit(_SPANS_MOST + 1).collect()]
     if len(spans) > _SPANS_MOST:
         raise PipelineError(

@@ -17,6 +17,7 @@ from bus import events, logs
 from bus.names import Names
 from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
+from bus.wire.pattern import token
 from capture.schema import Kind
 from pipeline.signals import forms
 from pipeline.signals.databases import Database, Tokens
@@ -246,16 +247,22 @@ class Reader:
             pattern, above, last = self._pattern(tokens)
             if self.wanted.ends and not self._may_be_wanted(pattern):
                 continue
-            when = at.at(rows[some])
-            part, quantity = data.take(pa.array(rows[some])), self.wanted.quantities.find(tokens)
+            when, part = at.at(rows[some]), data.take(pa.array(rows[some]))
+            quantity = self.wanted.quantities.find(tokens)
             is_text = quantity is not None and quantity.is_text
-            for values in forms.read(self._form(tokens, part, quantity), part, is_text):
-                name = (pattern, values.name) if values.name else (above, last)
-                block = Block(
-                    "", bus, *name, values.unit, when.ts_ns, values.numbers, values.texts, rows=when.rows
-                )
-                if self.wanted.has(block.name):
-                    yield _known(block if quantity is None or values.name else _described(block, quantity))
+            for form, its in self._forms(tokens, part, quantity):
+                mine = part if len(its) == len(part) else part.take(pa.array(its))
+                moments = when.at(its)
+                for values in forms.read(form, mine, is_text, lambda kind: token(kind) in tokens):  # noqa: B023 - read at once
+                    name = (pattern, values.name) if values.name else (above, last)
+                    block = Block(
+                        "", bus, *name, values.unit, moments.ts_ns, values.numbers, values.texts,
+                        rows=moments.rows,
+                    )  # fmt: skip
+                    if self.wanted.has(block.name):
+                        yield _known(
+                            block if quantity is None or values.name else _described(block, quantity)
+                        )
 
     def _may_be_wanted(self, pattern: str) -> bool:
         """Return whether a signal of a pattern may be wanted: it, or one of its members."""
@@ -280,10 +287,16 @@ class Reader:
             self._patterns[tokens] = found
         return found
 
-    def _form(self, tokens: Tokens, data: pa.Array, quantity: Quantity | None) -> str:
+    def _forms(
+        self, tokens: Tokens, data: pa.Array, quantity: Quantity | None
+    ) -> Iterator[tuple[str, Array]]:
+        """Yield the forms of the data of one pattern, and which of them have each."""
         fits = ((len(start), form) for start, form in self.wanted.given if tokens[: len(start)] == start)
-        form = max(fits, default=(0, ""))[1]
-        return form or (forms.guessed(data) if quantity is None else quantity.form)
+        form = max(fits, default=(0, ""))[1] or ("" if quantity is None else quantity.form)
+        if form:
+            yield form, np.arange(len(data))
+        else:
+            yield from forms.divided(data)
 
 
 class _Lists(NamedTuple):
@@ -304,8 +317,8 @@ class _Lists(NamedTuple):
         """Return which messages begin with the tokens of `root`."""
         found = self.counts >= len(root)
         last = len(self.values) - 1
-        for place, token in enumerate(root):
-            found &= self.values[np.minimum(self.starts + place, last)] == token
+        for place, one in enumerate(root):
+            found &= self.values[np.minimum(self.starts + place, last)] == one
         return found
 
     def are_frames(self, place: int) -> Array:

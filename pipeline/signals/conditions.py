@@ -5,7 +5,7 @@ signal whose name has other characters stands in backticks.
 """
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 _WORD: Final = re.compile(
@@ -50,13 +50,6 @@ class Condition(NamedTuple):
 
     names: tuple[str, ...]
     sql: str
-
-    @property
-    def columns(self) -> Iterator[tuple[str, str]]:
-        """The columns, each with the end of a name."""
-        for place, name in enumerate(self.names):
-            yield f"s{place}", name
-            yield f"t{place}", name
 
 
 def parse(text: str, texts: Container[str] = ()) -> Condition:

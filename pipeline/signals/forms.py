@@ -1,17 +1,18 @@
 """The forms of the data of messages that are no CAN frames, a column at a time. Pure, with Arrow and numpy.
 
 A form is `text` (a number or a word), `number` (a double of 8 bytes, big-endian), `json`, `nmea`, or
-`struct:FORMAT` in the notation of Python's struct. Without a form, `guessed` finds one.
+`struct:FORMAT` in the notation of Python's struct. `divided` finds the forms of data of which none is known.
 """
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
@@ -26,6 +27,10 @@ _MEMBERS_MAX: Final = 4096
 _OPENED_MAX: Final = 512
 _BLOCK_BYTES: Final = 1 << 24
 _PRINTABLE: Final = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
+
+Flags = npt.NDArray[np.bool_]
+Column: TypeAlias = "pa.Array | list[Any]"
+"""The values of a member, one for each message."""
 
 
 class Values(NamedTuple):
@@ -49,17 +54,29 @@ def check(form: str) -> None:
         raise ValueError(f"{form}: a form is one of {', '.join(FORMS)}, {STRUCT}FORMAT")
 
 
-def guessed(data: pa.Array) -> str:
-    """Return the form that data of one pattern seem to have."""
-    first = {bytes(one)[:1] for one in data.slice(0, 64).to_pylist() if one}
-    if first and first <= {b"{"}:
-        return "json"
-    if first and first <= {b"$", b"!"}:
-        return "nmea"
-    sizes = pc.binary_length(data)
-    if pc.all(pc.equal(sizes, 8)).as_py() and not _is_text(data):
-        return "number"
-    return "text"
+def divided(data: pa.Array) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Yield the forms that data of one pattern seem to have, each with the numbers of those that have it.
+
+    Each is JSON or NMEA by itself, whatever stands beside it: how a capture is divided changes no value. Of 8
+    bytes it can only be guessed whether they are a number: they are, unless all of that size are text.
+    """
+    is_json = _starts(data, rb"^\{")
+    is_nmea = _starts(data, rb"^[$!][A-Za-z0-9]{3,10},")
+    is_rest = ~(is_json | is_nmea)
+    is_number = is_rest & _flags(pc.equal(pc.binary_length(data), 8))
+    if is_number.any() and _is_text(data.filter(pa.array(is_number))):
+        is_number = np.zeros(len(data), np.bool_)
+    found = {"json": is_json, "nmea": is_nmea, "number": is_number, "text": is_rest & ~is_number}
+    yield from ((form, np.flatnonzero(which)) for form, which in found.items() if which.any())
+
+
+def _starts(data: pa.Array, pattern: bytes) -> Flags:
+    return _flags(pc.match_substring_regex(data, pattern))
+
+
+def _flags(known: pa.Array) -> Flags:
+    which: Flags = pc.fill_null(known, False).to_numpy(zero_copy_only=False)
+    return which
 
 
 def _is_text(data: pa.Array) -> bool:
@@ -67,15 +84,18 @@ def _is_text(data: pa.Array) -> bool:
     return text is not None and bool(pc.all(pc.match_substring_regex(text, _PRINTABLE)).as_py())
 
 
-def read(form: str, data: pa.Array, is_text: bool = False) -> Iterator[Values]:
-    """Yield the signals in a column of data. `is_text`: in the form `text` they are never numbers."""
+def read(
+    form: str, data: pa.Array, is_text: bool = False, is_named: Callable[[str], bool] = lambda kind: False
+) -> Iterator[Values]:
+    """Yield the signals in a column of data. `is_text`: in the form `text` they are never numbers. `is_named`
+    tells whether a pattern has the type of a sentence, which is not said again then."""
     if form == "number":
         yield Values("", "", _doubles(data, 8, ">f8"), None)
     elif form == "json":
         yield from _json(data)
     elif form == "nmea":
         text = _utf8(data)
-        yield from () if text is None else (Values(*one) for one in nmea.read(text))
+        yield from () if text is None else (Values(*one) for one in nmea.read(text, is_named))
     elif form.startswith(STRUCT):
         yield from _struct(form.removeprefix(STRUCT), data)
     else:
@@ -157,36 +177,55 @@ def _whole(text: str) -> str:
 
 def _json(data: pa.Array) -> Iterator[Values]:
     """Yield the members of objects, those of inner ones as `gps.lat`. Of an object with `v`, `unit` and `t`
-    this is the value alone, and of one with several in `v` these."""
+    this is the value alone, and of one with several in `v` these. Each object is one of these by itself."""
     table = _objects(data)
     columns = dict(_flat(table, "")) if table is not None else _walked(data)
-    if "v" in columns and columns.keys() <= {"v", "unit", "t"}:
-        units = columns.get("unit", [])
-        yield from _by_unit(
-            _column("", "", columns["v"]), units if isinstance(units, list) else units.to_pylist()
-        )
-        return
-    if all(name == "t" or name.startswith("v.") for name in columns):
-        columns = {name.removeprefix("v."): one for name, one in columns.items() if name != "t"}
+    inner = [name for name in columns if name.startswith("v.")]
+    others = [name for name in columns if name not in (*inner, "v", "unit", "t")]
+    has_more, has_inner = (_any_valid(columns, names, len(data)) for names in (others, inner))
+    has_value, has_unit = (_any_valid(columns, [name], len(data)) for name in ("v", "unit"))
+    is_one = ~has_more & ~has_inner
+    is_several = ~has_more & has_inner & ~has_value & ~has_unit
+    if "v" in columns:
+        units = columns.get("unit", [None] * len(data))
+        words = units if isinstance(units, list) else units.to_pylist()
+        for values in _where(_column("", "", columns["v"]), is_one):
+            yield from _by_unit(values, words)
+    for name in inner:
+        yield from _where(_column(name.removeprefix("v."), "", columns[name]), is_several)
     for name, one in list(columns.items())[:_MEMBERS_MAX]:
-        yield _column(name, "", one)
+        yield from _where(_column(name, "", one), ~is_one & ~is_several)
+
+
+def _any_valid(columns: "Mapping[str, Column]", names: Iterable[str], count: int) -> Flags:
+    """Return in which rows one of some columns has a value."""
+    found = np.zeros(count, np.bool_)
+    for one in (columns[name] for name in names if name in columns):
+        if isinstance(one, list):
+            found |= np.array([value is not None for value in one], np.bool_)
+        else:
+            found |= one.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _where(values: Values, which: Flags) -> Iterator[Values]:
+    """Yield the values of some rows, null elsewhere; nothing for none."""
+    if which.all() or not which.any():
+        yield from [values] * bool(len(which) and which[0])
+        return
+    mask = pa.array(which)
+    numbers, texts = (
+        None if one is None else pc.if_else(mask, one, pa.scalar(None, one.type))
+        for one in (values.numbers, values.texts)
+    )
+    yield values._replace(numbers=numbers, texts=texts)
 
 
 def _by_unit(values: Values, units: list[Any]) -> Iterator[Values]:
-    """Yield values for each unit that messages name. If all name the same one, those without mean it, too."""
-    words = [None if one is None else _whole(str(one)) for one in units]
-    known = dict.fromkeys(word for word in words if word is not None)
-    if len(known) < 2:
-        yield values._replace(unit=next(iter(known), ""))
-        return
-    column = pa.array([word or "" for word in words], pa.string())
-    for unit in dict.fromkeys(column.to_pylist()):
-        is_it = pc.equal(column, unit)
-        numbers, texts = (
-            None if one is None else pc.if_else(is_it, one, pa.scalar(None, one.type))
-            for one in (values.numbers, values.texts)
-        )
-        yield values._replace(unit=unit, numbers=numbers, texts=texts)
+    """Yield values for each unit that messages name, and those without one."""
+    words = np.array(["" if one is None else _whole(str(one)) for one in units], object)
+    for unit in dict.fromkeys(words.tolist()):
+        yield from _where(values._replace(unit=unit), words == unit)
 
 
 def _objects(data: pa.Array) -> pa.Table | None:
@@ -232,7 +271,7 @@ def _flat(table: pa.Table, before: str, depth: int = 0) -> Iterator[tuple[str, p
             yield f"{before}{name}", whole
 
 
-def _walked(data: pa.Array) -> dict[str, pa.Array | list[Any]]:
+def _walked(data: pa.Array) -> "dict[str, Column]":
     """Return the members of objects that are not all alike, or not all JSON."""
     columns = dict[str, list[Any]]()
     for place, one in enumerate(data.to_pylist()):
@@ -255,7 +294,7 @@ def _members(read: dict[str, Any], before: str, depth: int) -> Iterator[tuple[st
             yield f"{before}{name}", value
 
 
-def _column(name: str, unit: str, column: "pa.Array | list[Any]") -> Values:
+def _column(name: str, unit: str, column: Column) -> Values:
     if isinstance(column, list):
         return _mixed(name, unit, column)
     kind = column.type

@@ -4,7 +4,7 @@ Source: the fields of each sentence as gpsd has them (https://gpsd.gitlab.io/gps
 another type has its fields by number, from 1.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -40,17 +40,19 @@ _FIELDS_MAX: Final = 64
 Column = tuple[str, str, pa.Array | None, pa.Array | None]
 
 
-def read(text: pa.Array) -> Iterator[Column]:
-    """Yield the values of sentences of any types: name, unit, numbers and texts, null where there is none."""
+def read(text: pa.Array, is_named: Callable[[str], bool]) -> Iterator[Column]:
+    """Yield the values of sentences of any types: name, unit, numbers and texts, null where there is none.
+
+    Names begin with the type of the sentence (`GGA.lat`), unless it `is_named` elsewhere.
+    """
     body = pc.fill_null(pc.replace_substring_regex(pc.utf8_trim(text, "\r\n "), r"\*[0-9A-Fa-f]{2}$", ""), "")
     counts = pc.count_substring(body, ",")
     fields = pc.split_pattern(pc.binary_join_element_wise(body, "," * _FIELDS_MAX, ""), ",")
     types = pc.utf8_slice_codeunits(pc.list_element(fields, 0), -3, None)
-    kinds = pc.unique(types).to_pylist()
-    for kind in kinds:
+    for kind in pc.unique(types).to_pylist():
         is_it = pc.equal(types, kind)
         most = min(pc.max(counts.filter(is_it)).as_py(), _FIELDS_MAX - 1)
-        prefix = "" if len(kinds) == 1 else f"{kind}."
+        prefix = "" if is_named(kind) else f"{kind}."
         for place, name, unit in SENTENCES.get(kind) or _numbered(most):
             column = pc.if_else(is_it, _field(fields, place), pa.scalar(None, pa.string()))
             yield (prefix + name, unit, *_values(fields, column, place, name))

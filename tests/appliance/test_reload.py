@@ -11,6 +11,7 @@ import pytest
 import trustme
 
 from appliance.compose import Appliance
+from appliance.parts.bus import BusPart
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.transports.links import make_link
@@ -242,6 +243,34 @@ async def test_a_websocket_peer_of_a_bus_stays_when_the_bus_gets_its_first_trunk
             assert len(a.pipes) == len(b.pipes) == 1
             account = appliance.parts["bus one"].hub.accounts()[url]
             assert (account.live, account.gone) == (2, 0)
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_what_is_held_as_a_suspect_goes_on_when_a_bus_gets_its_first_trunk_or_loses_its_last(
+    first: bool,
+) -> None:
+    """`first`: whether the bus has a trunk at first."""
+    url, trunk = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+    plain = f'name: t\ngateways: {{gw: {{}}}}\nbuses: {{one: {{on: gw, listen: ["{url}"MORE]}}}}\n'
+    more = {False: "", True: f', {{url: "{trunk}", trunk: true}}'}
+    async with (
+        running(plain.replace("MORE", more[first])) as appliance,
+        loads_on(url, url, url) as loads_here,
+    ):
+        one, other, last = (load.ear for load in loads_here)
+        part = appliance.parts["bus one"]
+        assert isinstance(part, BusPart)
+        await until(lambda: len(part.plain.pipes) == 3)
+        said, hub = list[bytes](), part.hub
+        assert isinstance(hub, WatchedHub)
+        while not hub.holds:
+            said.append(b"again and again")
+            (one, other)[len(said) % 2].say(said[-1])
+            await asyncio.sleep(0)
+        change(appliance, plain.replace("MORE", more[not first]))
+        assert part.hub is not hub
+        await until(lambda: last.heard == said)
+        assert imbalances([part.hub]) == []
 
 
 async def test_renewed_certificates_open_an_address_anew(tmp_path: Path) -> None:

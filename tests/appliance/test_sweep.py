@@ -104,6 +104,26 @@ def test_a_misspelt_word_has_a_hint(words: list[str], hint: str, capsys: pytest.
 
 
 @pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("top --follow", "--follow needs --json"),
+        ("top --follow --json --once", "--once or --follow"),
+        ("top --run-directory /tmp http://127.0.0.1:1", "--run-directory or URL"),
+        ("top --tls-ca x http://127.0.0.1:1", "--tls-ca needs a URL that begins with https://"),
+        ("show x.yaml --values --svg", "--values is a list"),
+        ("show x.yaml --values --live", "--values is a list"),
+        ("show x.yaml --live --format mermaid", "--format mermaid has no place for it"),
+        ("alarms --json ack hot", "--json is of the list"),
+        ("alarms --run-directory /tmp rules x.yaml", "they need no --run-directory"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    words: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert why in refused(words.split(), capsys)
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["send", "tcp://127.0.0.1:1", "a", "--binary", "/dev/zero"],

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import ROOT
 from tests.helpers.installed import Installed
+from tests.helpers.ports import free_port
 
 EXAMPLE = ROOT / "examples/two-gateways"
 MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -21,16 +23,26 @@ SUBSCRIBE = shutil.which("mosquitto_sub")
 pytestmark = pytest.mark.skipif(
     not (MOSQUITTO and SUBSCRIBE), reason="apt-get install mosquitto mosquitto-clients"
 )
+PORTS = range(25951, 25956)
 BUSCOUPLER = [sys.executable, "-m", "buscoupler"]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def ports() -> dict[int, int]:
+    """Ports in place of those that the example has: others may run it, too."""
+    return {port: free_port() for port in PORTS}
+
+
+@pytest.fixture
+def start(tmp_path: Path, ports: dict[int, int]) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Give a function that starts a program in the folder of the example's copy."""
     installed = Installed(ROOT / "examples/medium-mqtt", tmp_path / "mqtt")
     env = installed.environment | {"XDG_RUNTIME_DIR": str(tmp_path / "run")}
     (tmp_path / "run").mkdir(mode=0o700)
     shutil.copytree(EXAMPLE, tmp_path / "plant")
+    for name, port in product(("plant.yaml", "mosquitto.conf"), PORTS):
+        file = tmp_path / "plant" / name
+        file.write_text(file.read_text().replace(str(port), str(ports[port])))
     begun = list[subprocess.Popen[str]]()
 
     def run(*words: str) -> "subprocess.Popen[str]":
@@ -60,7 +72,7 @@ def answers(port: int) -> bool:
 
 
 def test_a_reading_crosses_to_the_other_hall_and_to_the_mqtt_broker(
-    tmp_path: Path, start: Callable[..., "subprocess.Popen[str]"]
+    tmp_path: Path, start: Callable[..., "subprocess.Popen[str]"], ports: dict[int, int]
 ) -> None:
     def do(*words: str) -> None:
         process = start(*BUSCOUPLER, *words)
@@ -75,17 +87,30 @@ def test_a_reading_crosses_to_the_other_hall_and_to_the_mqtt_broker(
     config = tmp_path / "plant/mosquitto.conf"
     config.write_text(f"user {getpass.getuser()}\n{config.read_text()}")
     start(str(MOSQUITTO), "-c", "mosquitto.conf")
-    until(lambda: answers(25955))
+    until(lambda: answers(ports[25955]))
     gateways = [start(*BUSCOUPLER, "run", "plant.yaml", "--gateway", name) for name in ("gw-a", "gw-b")]
-    until(lambda: answers(25952) and answers(25954))
+    until(lambda: answers(ports[25952]) and answers(ports[25954]))
     tls = ["--cafile", "plant-ca.pem", "--cert", "gw-a.pem", "--key", "gw-a.key"]
     heard = start(
-        str(SUBSCRIBE), "-h", "127.0.0.1", "-p", "25955", *tls, "-t", "plant/#", "-C", "1", "-W", "60"
+        str(SUBSCRIBE),
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(ports[25955]),
+        *tls,
+        "-t",
+        "plant/#",
+        "-C",
+        "1",
+        "-W",
+        "60",
     )
-    other = start(*BUSCOUPLER, "recv", "tcp://127.0.0.1:25954", "--names", "plant,temp", "--count", "1")
+    other = start(
+        *BUSCOUPLER, "recv", f"tcp://127.0.0.1:{ports[25954]}", "--names", "plant,temp", "--count", "1"
+    )
 
     def spoken() -> bool:
-        do("send", "tcp://127.0.0.1:25952", "plant/temp", "--data", "21.5")
+        do("send", f"tcp://127.0.0.1:{ports[25952]}", "plant/temp", "--data", "21.5")
         return heard.poll() is not None and other.poll() is not None
 
     until(spoken)

@@ -1,8 +1,9 @@
 """What no test may do, and what `make quick` leaves out; Python's audit events show both.
 
 No test binds a port by its number in the range from which the kernel gives ports to whoever connects: another
-process may have got it meanwhile. `tests.helpers.ports` gives ports outside. No test starts a process unless
-tests/slow.txt names it: `--quick` leaves out those that do, and those that take long.
+process may have got it meanwhile. `tests.helpers.ports` gives ports outside, of which each process has its
+own: no test binds those of others. No test starts a process unless tests/slow.txt names it: `--quick` leaves
+out those that do, and those that take long.
 """
 
 import os
@@ -15,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.ports import is_of_others
 
 SLOW: Final = ROOT / "tests" / "slow.txt"
 STARTS: Final = frozenset(
@@ -75,9 +77,17 @@ def _test() -> str:
 
 
 def _check_bind(sock: Any, address: Any) -> None:
-    """Fail a test that binds a lent port which is free. One that is in use is refused by the kernel, too."""
-    if sock.family not in (AF_INET, AF_INET6) or address[1] not in _lent() or _probing:
+    """Fail a test that binds a port which another process may have."""
+    if sock.family not in (AF_INET, AF_INET6) or _probing:
         return
+    if is_of_others(address[1]):
+        _refuse(address[1], "which may be another process's")
+    if address[1] in _lent():
+        _check_lent(sock, address)
+
+
+def _check_lent(sock: Any, address: Any) -> None:
+    """Fail a test that binds a lent port which is free. One that is in use is refused by the kernel, too."""
     _probing.append(sock)
     try:
         with socket(sock.family, sock.type) as probe:
@@ -86,5 +96,8 @@ def _check_bind(sock: Any, address: Any) -> None:
         return
     finally:
         _probing.clear()
-    why = "which the kernel may give to any process meanwhile: take one from tests.helpers.ports"
-    pytest.fail(f"{_test()} binds port {address[1]} by number, {why}")
+    _refuse(address[1], "which the kernel may give to any process meanwhile")
+
+
+def _refuse(port: int, why: str) -> None:
+    pytest.fail(f"{_test()} binds port {port} by number, {why}: take one from tests.helpers.ports")

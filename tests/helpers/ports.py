@@ -20,6 +20,7 @@ PORTS: Final = range(12_000, 32_000)
 BLOCK: Final = 250
 claims: Final[list[int]] = []
 """Descriptors of the sockets."""
+_blocks: Final[list[range]] = []
 _KINDS: Final = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
 
 
@@ -57,8 +58,14 @@ def claimed() -> range:
             claim.close()
         else:
             claims.append(claim.detach())  # the process has it until it ends
-            return range(first, first + BLOCK)
+            _blocks.append(range(first, first + BLOCK))
+            return _blocks[-1]
     raise RuntimeError(f"all {len(firsts)} blocks of ports belong to other processes of tests")
+
+
+def is_of_others(port: int) -> bool:
+    """Return whether a port may be in the block of another process."""
+    return port in PORTS and not any(port in block for block in _blocks)
 
 
 def _is_free(port: int, kind: socket.SocketKind) -> bool:

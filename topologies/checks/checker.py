@@ -16,6 +16,7 @@ from topologies.checks.cycles import find_cycles
 from topologies.checks.durable import find_unkept
 from topologies.checks.exclusive import find_conflicts
 from topologies.checks.failover import find_gaps
+from topologies.checks.idle import find_idle
 from topologies.checks.keys import find_unkeyed
 from topologies.checks.messages import find_unequal_limits
 from topologies.checks.protocols import find_unspoken
@@ -63,6 +64,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *_beyond_policies(wiring),
         *_unmatched(wiring),
         *_unusual(wiring),
+        *find_idle(wiring),
         *find_unspoken(wiring),
         *find_echoes(wiring),
         *find_subjects(wiring),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bus.machine.digest import sha256_of
 from bus.machine.files import NoText, text_of
+from bus.machine.inputs import opened
 from bus.machine.touch import touching
 from bus.schema import Where
 from topologies.findings import Finding, InvalidTopology, error
@@ -17,6 +18,7 @@ from topologies.loading.reader import Reader, section_names
 from topologies.model import Topology
 
 STDIN = "<standard input>"
+_BYTES_MAX = 4 * CHARACTERS_MAX + 1
 
 
 class Loaded(NamedTuple):
@@ -53,20 +55,21 @@ def load_noted(path: str | Path) -> Loaded:
 def _data(name: str) -> bytes:
     """Return what a file or standard input has, up to a bound. Raises `OSError`.
 
-    A pipe may take its time; a file that does not answer is noted (`bus.machine.files.touching`).
+    A pipe may take its time; a file that does not answer is noted (`bus.machine.touch`).
     """
     if name == STDIN:
-        return _read_from(0, closes=False)
+        with open(0, "rb", closefd=False) as source:
+            return source.read(_BYTES_MAX)
     with touching(name):
-        is_pipe = Path(name).is_fifo()
-        if not is_pipe:
+        is_file = Path(name).is_file()
+        if is_file:
             return _read_from(name)
     return _read_from(name)
 
 
-def _read_from(file: str | int, closes: bool = True) -> bytes:
-    with open(file, "rb", closefd=closes) as source:
-        return source.read(4 * CHARACTERS_MAX + 1)
+def _read_from(name: str) -> bytes:
+    with opened(name) as source:
+        return source.read(_BYTES_MAX)
 
 
 def loads(

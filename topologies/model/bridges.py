@@ -119,7 +119,7 @@ class Side(Record):
         if self.shed and self.bus:
             raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
         if self.late and self.bus:
-            raise ValueError("late has no effect here: what is late goes to a bus anyway")
+            raise ValueError("late has no effect here: what is late goes to the programs of a bus anyway")
         if self.refresh_ms is not None and self.unchanged is None:
             raise ValueError("refresh_ms has no effect here: write unchanged: drop beside it")
         if self.opaque is not None and self.medium is not None and not self.medium.opaque:

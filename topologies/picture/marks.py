@@ -11,6 +11,8 @@ SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad":
 class Mark(NamedTuple):
     """The live state of a node or an edge: a state, its word, and up to two lines of text, such as rates.
 
+    `fault` is why it is in this state, "" if it is well.
+
     `counts` are what was dropped or filtered, for which a picture has room in the title only. Of an edge, so
     are the `lines`: beside it stand the rates of both `ways`, that to its first node first.
     """
@@ -20,11 +22,13 @@ class Mark(NamedTuple):
     lines: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
+    fault: str = ""
 
     @property
     def text(self) -> str:
         """The whole mark in one line."""
-        return " · ".join(filter(None, (self.word, *self.lines, *self.counts)))
+        state = ": ".join(filter(None, (self.word, self.fault)))
+        return " · ".join(filter(None, (state, *self.lines, *self.counts)))
 
 
 PLANNED = Mark("idle")

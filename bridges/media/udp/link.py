@@ -28,7 +28,8 @@ def udp_link(options: Udp, shed: Shed | None = None, **retry: Any) -> "UdpLink":
 class UdpLink(DeviceLink[Opened]):
     """A UDP socket as a link. Without `protocol` its peer speaks TMQ. `may_act` is that of `Wire`.
 
-    It hears its peer alone, or with `broadcast` whoever sends to its port.
+    It hears its peer alone, or with `broadcast` whoever sends to its port. Of a name's addresses it takes the
+    first that this machine can reach; where nobody listens and nothing was ever heard, it takes the next.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class UdpLink(DeviceLink[Opened]):
     ) -> None:
         self.options, self.protocol = options, protocol
         self._may_act, self._names = may_act, names
+        self._silent = set[Any]()  # addresses of the peer at which nobody listens
         super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
 
     @property
@@ -63,10 +65,23 @@ class UdpLink(DeviceLink[Opened]):
 
     def _opened(self, translator: Translator[bytes]) -> Opened:
         options = self.options
-        family, kind, number, _, peer = socket.getaddrinfo(
-            options.host, options.port, type=socket.SOCK_DGRAM
-        )[0]
-        sock = socket.socket(family, kind | socket.SOCK_CLOEXEC, number)
+        found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_DGRAM)
+        places = [(family, peer) for family, _, _, _, peer in found]
+        rest = [place for place in places if place[1] not in self._silent]
+        if not rest:
+            self._silent.clear()
+        last: OSError | None = None
+        for family, peer in rest or places:
+            try:
+                return self._opened_at(family, peer, translator, len(places) > 1)
+            except OSError as error:
+                last = error
+        assert last is not None  # a name has an address, or there was an error
+        raise last
+
+    def _opened_at(self, family: int, peer: Any, translator: Translator[bytes], has_others: bool) -> Opened:
+        options = self.options
+        sock = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         source = list[Ancillary]()
         try:
             if options.broadcast:
@@ -81,7 +96,9 @@ class UdpLink(DeviceLink[Opened]):
         except OSError:
             sock.close()
             raise
-        return Opened(sock, peer if options.broadcast else None, translator, source)
+        if options.broadcast:
+            return Opened(sock, peer, translator, source)
+        return Opened(sock, None, translator, source, partial(self._silent.add, peer) if has_others else None)
 
     def _source(self, family: int) -> list[Ancillary]:
         """Return what a broadcast is sent with, so that it comes from `own_host`, if that is given."""

@@ -1,10 +1,11 @@
 """The pipe of an open UDP socket: datagrams in and out, through a translator."""
 
+import errno
 import socket
 import struct
 from asyncio import TimerHandle
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bridges.media.device import Alarm, OpenPipe, PipeContext, cancel
@@ -34,13 +35,15 @@ def source_of(address: str) -> Ancillary:
 class Opened(NamedTuple):
     """An open socket, where to send if it is not connected, and the translator of what is said there.
 
-    `source` says from which address a datagram comes, if that is not left to the system.
+    `source` says from which address a datagram comes, if that is not left to the system. `on_refused` is
+    called if nobody listens there, nothing was ever heard, and the peer's name has another address.
     """
 
     sock: socket.socket
     peer: tuple[Any, ...] | None
     translator: Translator[bytes]
     source: Sequence[Ancillary] = ()
+    on_refused: Callable[[], object] | None = None
 
 
 class UdpPipe(OpenPipe):
@@ -52,7 +55,7 @@ class UdpPipe(OpenPipe):
 
     def __init__(self, opened: Opened, shed: Shed, context: PipeContext) -> None:
         super().__init__(context)
-        self._socket, self._peer, self._translator, self._source = opened
+        self._socket, self._peer, self._translator, self._source, self._on_refused = opened
         self._queue = ShedQueue(self.stats, shed)
         self._said = deque[bytes](maxlen=_SAID)
         self._rest = deque[bytes]()  # datagrams of one message that are still to be sent
@@ -77,16 +80,30 @@ class UdpPipe(OpenPipe):
         self._arm()
 
     def _on_readable(self) -> None:
+        on_refused = self._on_refused if self._is_refused() else None
         try:
             datagrams = self._read()
         except OSError as error:
             return self._gone(f"lost: {words_of(error)}")
         is_pressed = self._inlet.look()
         if datagrams:
+            self._on_refused = None
             if self._wire.hears:
                 self._wire.tell([datagram for datagram, _ in datagrams])
             self._turns.hear(datagrams, is_pressed)
+        elif on_refused is not None:
+            self._refused(on_refused)
         return None
+
+    def _is_refused(self) -> bool:
+        """Tell whether nobody listens where the peer may be; else the reading would pass over that."""
+        if self._on_refused is None:
+            return False
+        return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+
+    def _refused(self, on_refused: Callable[[], object]) -> None:
+        on_refused()
+        self._gone("nobody listens there; the name has another address")
 
     def _decoded(self, datagrams: Sequence[Received]) -> Batch | None:
         messages = self._translator.take([datagram for datagram, _ in datagrams], self._loop.time())
@@ -191,6 +208,8 @@ class UdpPipe(OpenPipe):
             except OSError as error:
                 return self._gone(f"lost: {words_of(error)}")
             self._sent(datagram, why)
+            if why and self._on_refused is not None:
+                return self._refused(self._on_refused)
         self._wait(False)
         if self._queue and self._timer is None and self._translator.is_free:
             self._timer = self._loop.call_at(self._queue.ready_s(), self._on_time)

@@ -16,11 +16,15 @@ class Packet(NamedTuple):
 
 
 class Pending:
-    """At most `most` packets by their frame ids, the oldest first."""
+    """At most `most` packets by their frame ids, the oldest first.
+
+    The clock gives the first frame id, in milliseconds: else, after a quick restart, a status for a packet of
+    before would be taken for that of the first new one.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._last = 0
+        self._last: int | None = None
         self._packets: dict[int, Packet] = {}
 
     def __len__(self) -> int:
@@ -37,11 +41,12 @@ class Pending:
 
     def add(self, packet: Packet) -> int:
         """Add a packet, if not `is_full`. Return its frame id, which no other has."""
-        self._last = self._last % _IDS + 1
-        while self._last in self._packets:
-            self._last = self._last % _IDS + 1
-        self._packets[self._last] = packet
-        return self._last
+        last = round(packet.due_s * 1000) if self._last is None else self._last
+        found = last % _IDS + 1
+        while found in self._packets:
+            found = found % _IDS + 1
+        self._packets[found], self._last = packet, found
+        return found
 
     def take(self, frame_id: int) -> Packet | None:
         """Return and forget the packet of a frame id; None if there is none."""

@@ -39,7 +39,8 @@ class Server:
     """Serves one registry. `changed()` is called when the list has changed and must be stored.
 
     `stats` is the ledger of messages over TCP; its `rejected` counts refusals over UDP too. `mirrors` says
-    which hosts may get copies of messages at the ROUTER, on `monitor_port` or the next free port.
+    which hosts may get copies of messages at the ROUTER, on `monitor_port` or the next free port; `copies` is
+    the ledger of these.
     """
 
     def __init__(
@@ -56,11 +57,12 @@ class Server:
         self._bounds, self._changed = bounds, changed
         self._turns = Turns()
         self._router = Socket(
-            "router", self._on_messages, _limits(bounds), name, self.registry.left, self._turns
+            "router", self._on_messages, _limits(bounds), name, lost=self.registry.left, turns=self._turns
         )
         self.stats: Stats = self._router.stats
         self._reject = Rejections(name, self.stats.rejected, log)
         self._mirrors, self._monitor_port = mirrors, monitor_port
+        self.copies = Stats()
         self._mirror = Mirror(name, {}, "", "nobody")
         self._asks = Asks(bounds, self._on_answer)
         self._datagrams: list[Datagrams] = []
@@ -109,8 +111,10 @@ class Server:
         except LinkError:
             self.close()
             raise
-        watched = {ROUTER: self._router}
-        self._mirror = Mirror(self.name, watched, self.addresses[0][0], self._mirrors, self._monitor_port)
+        watched, host = {ROUTER: self._router}, self.addresses[0][0]
+        self._mirror = Mirror(
+            self.name, watched, host, self._mirrors, self._monitor_port, _limits(self._bounds), self.copies
+        )
         self._tick()
 
     def _bind(self, host: str, port: int, tries: int) -> None:

@@ -65,7 +65,7 @@ class Catalog(Service):
 
     @property
     def ledgers(self) -> Mapping[str, Stats]:
-        return {"peers": self.server.stats}
+        return {"peers": self.server.stats, "mirror": self.server.copies}
 
     def report(self) -> Report:
         found = [_listed(one) for one in islice(self.server.registry.services, LISTED)]

@@ -4,10 +4,12 @@ import logging
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Literal
 
 from bus.errors import LinkError
+from bus.ledger import Stats
 from bus.machine.addresses import is_own
 from devices.dbp import ports
 from devices.dbp.monitor.wire import Direction, Grant, Passed, pack
@@ -23,6 +25,7 @@ Audience = Literal["nobody", "host", "all"]
 
 _OWN: Final = "127.0.0.1"
 _LOOK_S: Final = 1.0
+_HEAD_BYTES: Final = 1 << 12  # more than a copy has in front of its message
 REFUSED: Final = ("not allowed", "no such interface", "no port is free")
 
 
@@ -30,7 +33,8 @@ class Mirror:
     """The mirror of one node. `interfaces` has the node's sockets by name.
 
     The mirror listens on `host`, or on 127.0.0.1 if only this machine may have it, at the first free port
-    from `port` on.
+    from `port` on. `limits` are those of the sockets: what one of these may queue, the mirror may too.
+    `stats` is the ledger of the copies of all leases.
     """
 
     def __init__(
@@ -40,9 +44,15 @@ class Mirror:
         host: str,
         audience: Audience,
         port: int = ports.MONITOR,
+        limits: Limits | None = None,
+        stats: Stats | None = None,
     ) -> None:
+        self.stats = Stats() if stats is None else stats
         self._name, self._interfaces, self._audience, self._first = name, interfaces, audience, port
         self._host = _OWN if audience == "host" else host
+        usual = Limits()
+        most_bytes = usual.queue_bytes if limits is None else max(limits.queue_bytes, usual.queue_bytes)
+        self._limits = replace(usual, queue_bytes=most_bytes + _HEAD_BYTES)
         self._until: dict[str, float] = {}
         self._pub: Socket | None = None
         self._port = 0
@@ -74,7 +84,8 @@ class Mirror:
         return self._audience == "all" or (self._audience == "host" and is_own(asker))
 
     def _open(self, loop: AbstractEventLoop) -> bool:
-        pub = Socket("pub", lambda _: None, Limits(), f"{self._name}: mirror")
+        name = f"{self._name}: mirror"
+        pub = Socket("pub", lambda _: None, self._limits, name, stats=self.stats)
         pub.open(loop)
         try:
             self._port = pub.bind(self._host, self._first, ports.TRIES)

@@ -10,11 +10,14 @@ from devices.dbp.zeromq.sockets import Message, Socket
 
 
 class Ended(Exception):
-    """The connection has ended. `was_sent`: the request had been sent, and may have been done."""
+    """The connection has ended. `was_sent`: the request had been sent, and may have been done.
 
-    def __init__(self, was_sent: bool) -> None:
+    `misfit`: what was wrong with the answer, so that we ended it; "" if the other side did.
+    """
+
+    def __init__(self, was_sent: bool, misfit: str = "") -> None:
         super().__init__()
-        self.was_sent = was_sent
+        self.was_sent, self.misfit = was_sent, misfit
 
 
 class Asker:
@@ -73,7 +76,8 @@ class Asker:
     def _on_lost(self, _: bytes) -> None:
         self.is_over = self._once
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(Ended(was_sent=True))
+            misfit = self._socket.misfit if self._socket is not None else ""
+            self._answer.set_exception(Ended(was_sent=True, misfit=misfit))
         self.close()
 
     def close(self) -> None:

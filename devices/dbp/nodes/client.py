@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import Final, NamedTuple, Self
 
@@ -28,7 +28,20 @@ WAITING_MAX: Final = 1024  # queued publications; beyond, the oldest is dropped 
 _REPLY_BYTES: Final = 8 << 20  # more than the longest reply of a catalog
 LISTING: Final = Bounds(message_bytes=_REPLY_BYTES, depth=Bounds().depth + 1, items=_REPLY_BYTES // 2)
 """The bounds of a catalog's reply, which has services within an object. An item has at least two bytes."""
+_USUAL_BYTES: Final = Limits().message_bytes
 _LISTING_LIMITS: Final = Limits(message_bytes=_REPLY_BYTES)
+
+
+_GIVE: Final = "give the client the `limits` of the service"
+
+
+def _ended(who: str, end: Ended, request: Sequence[bytes]) -> str:
+    """Return in words that a connection ended before an answer, and why, as far as that can be known."""
+    if end.misfit:
+        return f"{who} answered with {end.misfit}: {_GIVE}"
+    size_bytes = sum(map(len, request))
+    small = f": it may take less than the {size_bytes} bytes of the request (`limits` of the service)"
+    return f"{who} ended the connection before it answered{small if size_bytes > _USUAL_BYTES else ''}"
 
 
 class Publication(NamedTuple):
@@ -92,8 +105,8 @@ class Client:
         except TimeoutError:
             why = self._catalog.fault and f": {self._catalog.fault}"
             raise NodeError(f"the catalog gave no answer within {self._timeout_s:g} s{why}") from None
-        except Ended:
-            raise NodeError(f"the catalog at {self.host} ended the connection before it answered") from None
+        except Ended as end:
+            raise NodeError(_ended(f"the catalog at {self.host}", end, frames)) from None
         if not isinstance(received, Received):
             raise NodeError(f"the catalog at {self.host} gave a malformed answer: {received.reason}")
         return received
@@ -134,7 +147,7 @@ class Client:
             self._forget(name, asker)
             if not end.was_sent:
                 return await self._reply(name, frames)
-            raise NodeError(f"{name} ended the connection before it answered") from None
+            raise NodeError(_ended(name, end, frames)) from None
         finally:
             if self._askers.get(name) is not asker and not asker.users:
                 asker.close()
@@ -178,7 +191,7 @@ class Client:
 
         `interface` is the name of its PUB socket. When the connection ends, the service is looked up again,
         for ever: it may be elsewhere, and another one in its place. Raises `NodeError` if it is not listed or
-        has no such interface at first.
+        has no such interface at first, and for a publication beyond the `limits`.
         """
         address, pauses = await self._publisher(name, interface), self._pauses()
         while True:
@@ -209,7 +222,8 @@ class Client:
     ) -> AsyncGenerator[list[bytes], None]:
         """Yield the frames of messages of the PUB socket at `address` that begin with `topic`.
 
-        With `once` this ends with the connection, or if there is none in time.
+        With `once` this ends with the connection, or if there is none in time. Raises `NodeError` for a
+        message beyond the `limits`: it would end each connection.
         """
         loop, waiting = asyncio.get_running_loop(), asyncio.Queue[list[bytes]]()
         limits = limits or self._limits
@@ -222,7 +236,7 @@ class Client:
                 waiting.put_nowait(message.frames)
 
         def end() -> None:
-            if once and not sub.peers:
+            if (once or sub.misfit) and not sub.peers:
                 sub.close()
                 waiting.put_nowait([])
 
@@ -234,6 +248,8 @@ class Client:
         try:
             while frames := await waiting.get():
                 yield frames
+            if sub.misfit:
+                raise NodeError("{}:{} published {}: {}".format(*address, sub.misfit, _GIVE))
         finally:
             timer.cancel()
             sub.close()

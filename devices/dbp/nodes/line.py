@@ -6,8 +6,10 @@ import socket
 import time
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
+from contextlib import suppress
 
 from bus.errors import LinkError, words_of
+from bus.transports.sockets import numeric
 from bus.urls import check_dial, split_url
 from devices.dbp.beacon.finding import find_catalog
 from devices.dbp.catalog import wire
@@ -42,12 +44,12 @@ class Line:
     """The connection to a catalog: `hears` gets commands that come by TCP, `datagram` those by UDP.
 
     Without a `url`, each connection first searches for the beacon of a catalog. `refused` counts messages
-    that were no command.
+    that were no command. Datagrams go where the first command came from.
     """
 
     def __init__(self, url: str | None, hears: Hears, datagram: Hears, limits: Limits) -> None:
         self.refused = 0
-        self.fault = ""
+        self._fault, self._is_searching = "", False
         self._address = check_catalog(url) if url else None
         self._hears, self._datagram, self._limits = hears, datagram, limits
         self._bounds = Bounds()
@@ -56,46 +58,60 @@ class Line:
         self._waiting: list[Command] = []
         self._task: Task[None] | None = None
 
+    @property
+    def fault(self) -> str:
+        """The reason why there is no connection; "" if none is known, or there is one."""
+        if self._fault or self._dealer is None or not self._dealer.fault:
+            return self._fault
+        return f"the catalog at {self._host}:{self._port}: {self._dealer.fault}"
+
     def renew(self, loop: AbstractEventLoop) -> None:
-        """Close the connection, and make another one."""
+        """Close the connection, and make another one. A search for a beacon goes on."""
+        if self._is_searching:
+            self._waiting = []
+            return
         self.close()
         self._loop = loop
         self._task = loop.create_task(self._connect())
 
     async def _connect(self) -> None:
-        host, port = self._address or await self._found()
-        self._udp = await self._datagrams(host, port)
+        self._host, self._port = self._address or await self._found()
         self._dealer = Socket("dealer", self._on_messages, self._limits)
         self._dealer.open(self._loop)
-        self._dealer.connect(host, port)
+        self._dealer.connect(self._host, self._port)
         for command in self._waiting:
             self.say(command)
         self._waiting.clear()
 
     async def _found(self) -> tuple[str, int]:
-        while True:
-            try:
-                return check_catalog(await find_catalog())
-            except LinkError as error:
-                if not self.fault:
-                    log.warning("%s; will go on searching", error)
-                self.fault = str(error)
-            await asyncio.sleep(_PAUSE_S)
+        self._is_searching = True
+        try:
+            while True:
+                try:
+                    found, self._fault = check_catalog(await find_catalog()), ""
+                    return found
+                except LinkError as error:
+                    if str(error) != self._fault:
+                        log.warning("%s; will go on searching", error)
+                    self._fault = str(error)
+                await asyncio.sleep(_PAUSE_S)
+        finally:
+            self._is_searching = False
 
-    async def _datagrams(self, host: str, port: int) -> socket.socket | None:
+    def _datagrams(self, host: str) -> socket.socket | None:
         """Return a UDP socket connected to the catalog; None if there can be none: TCP is then enough."""
         try:
-            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-            sock = socket.socket(found[0][0], socket.SOCK_DGRAM)
-        except (OSError, UnicodeError) as error:
-            self.fault = words_of(error) if isinstance(error, OSError) else "no such name"
+            family, place = numeric(host, self._port)
+            sock = socket.socket(family, socket.SOCK_DGRAM)
+        except OSError as error:
+            log.warning("no heartbeats by UDP to %s: %s", host, words_of(error))
             return None
         try:
             sock.setblocking(False)
-            sock.connect(found[0][4])
+            sock.connect(place)
         except OSError as error:
             sock.close()
-            self.fault = words_of(error)
+            log.warning("no heartbeats by UDP to %s: %s", host, words_of(error))
             return None
         self._loop.add_reader(sock, self._on_readable, sock)
         return sock
@@ -117,6 +133,8 @@ class Line:
                 self.refused += 1
 
     def _on_messages(self, messages: list[Message]) -> None:
+        if self._udp is None:
+            self._udp = self._datagrams(messages[0].host)
         for message in messages:
             received = wire.parse(message.frames, self._bounds)
             if isinstance(received, Received):
@@ -133,12 +151,9 @@ class Line:
 
     def beat(self, name: str) -> None:
         """Send a heartbeat by UDP. A lost one has no answer, and the registration then uses TCP."""
-        if self._udp is None:
-            return
-        try:
-            self._udp.send(wire.pack_datagram(wire.HEARTBEAT, name, time.time()))
-        except OSError as error:
-            self.fault = words_of(error)
+        if self._udp is not None:
+            with suppress(OSError):  # of an earlier datagram, or as the network is down now
+                self._udp.send(wire.pack_datagram(wire.HEARTBEAT, name, time.time()))
 
     async def drain(self, within_s: float) -> None:
         """Wait at most `within_s` seconds until all commands are sent."""
@@ -148,6 +163,7 @@ class Line:
 
     def close(self) -> None:
         """Close the connection. Idempotent."""
+        self._is_searching = False
         if self._task is not None:
             self._task.cancel()
             self._task = None

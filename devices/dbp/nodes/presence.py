@@ -49,6 +49,13 @@ class Presence:
         return self._registration.reasons
 
     @property
+    def fault(self) -> str:
+        """The reason why the service is not listed now; "" if none is known, or it is."""
+        if self.state is RegistrationState.LISTED:
+            return ""
+        return "; ".join(self.reasons) or self._line.fault
+
+    @property
     def fields(self) -> Mapping[str, Any]:
         """The fields that the service registers."""
         return self._registration.fields

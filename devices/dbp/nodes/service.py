@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -55,7 +56,7 @@ class Service:
         self._router = Socket("router", self._on_requests, limits, name)
         self._pub = Socket("pub", lambda _: None, limits, name) if publishes else None
         self._presence = Presence(name, catalog, interval_s, limits)
-        self._mirror = Mirror(name, self._sockets(), host, mirrors, monitor_port)
+        self._mirror = Mirror(name, self._sockets(), host, mirrors, monitor_port, limits)
 
     def _sockets(self) -> dict[str, Socket]:
         return {"router": self._router} | ({"pub": self._pub} if self._pub is not None else {})
@@ -94,6 +95,19 @@ class Service:
         """The URLs of the ROUTER, and of the PUB socket if the service has one."""
         interfaces = self._presence.fields.get("interfaces", {})
         return [f"tcp://{one['ip']}:{one['port']}" for one in interfaces.values()]
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """The counts of answers, publications and copies of messages that a peer did not get, by reason."""
+        found = Counter[str]()
+        for stats in (*(one.stats for one in self._sockets().values()), self._mirror.stats):
+            found.update(stats.dropped)
+        return found
+
+    @property
+    def fault(self) -> str:
+        """The reason why the service is not listed now; "" if none is known, or it is."""
+        return self._presence.fault
 
     async def changed(self) -> None:
         """Wait for the next event between the service and its catalog."""

@@ -44,7 +44,9 @@ class Socket:
 
     `lost(peer)` is called with the identity of a peer when it is gone, and before another can come in its
     place; the identity is b"" unless a router gave it, or the peer chose one.
-    `stats` is the ledger of sent, dropped, received and refused messages. `name` is its name in the log.
+    `stats` is the ledger of sent, dropped, received and refused messages; several sockets may share one.
+    `name` is its name in the log. `misfit` says what was wrong with the messages of the last peer that was
+    disconnected for them; "" if none was.
     With `turns`, which its owner opens and closes, messages come one at a time, and hosts take turns by the
     processor time that `hears` needs for them.
     """
@@ -56,9 +58,11 @@ class Socket:
         limits: Limits | None = None,
         name: str = "ZeroMQ",
         lost: Callable[[bytes], object] = lambda _: None,
+        stats: Stats | None = None,
         turns: Turns | None = None,
     ) -> None:
-        self.stats = Stats()
+        self.stats = Stats() if stats is None else stats
+        self.misfit = ""
         self._hears, self._limits, self._lost, self._turns = hears, limits or Limits(), lost, turns
         self._pattern = PATTERNS[kind](self._limits, self.stats)
         self._hello = zmtp.GREETING + zmtp.ready(self._pattern.kind)
@@ -227,6 +231,8 @@ class Socket:
     def _on_gone(self, connection: Connection) -> None:
         peer = self._pattern.peers.get(connection)
         self._dialled.discard(connection)
+        if peer is not None:
+            self.misfit = connection.decoder.fault or self.misfit
         self._tell([Message(frames, "") for frames in self._pattern.leave(connection)])
         if peer is not None and self._is_open:
             self._lost(peer.name)

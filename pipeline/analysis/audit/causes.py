@@ -18,6 +18,7 @@ from pipeline.analysis.shared import events, holes, inventory
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
 from pipeline.cache import cached
+from pipeline.input.unread import Unread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -33,13 +34,14 @@ Needed = tuple[int, str, int, int, str]
 
 
 class Recorded(NamedTuple):
-    """A capture to look for causes in: all `rows`, their inventory (`taken`), places, and by how much clocks
-    are `ahead`."""
+    """A capture to look for causes in: all `rows`, their inventory (`taken`), places, by how much clocks are
+    `ahead`, and the journals that are not read."""
 
     rows: "DataFrame"
     taken: "list[Row]"
     at: Places
     ahead: Mapping[str, int] = MappingProxyType({})
+    journals: Sequence[Unread] = ()
 
     @property
     def end_ns(self) -> int:
@@ -95,7 +97,9 @@ def asked(
     deaf = {gateway for one in patterns for gateway in one.deaf}
     return Asked(
         holes.holes(its.rows, its.taken, its.ahead),
-        list(dark.darkness(inventory.runs(its.taken), dark.known(its.at.topologies), its.ahead)),
+        list(
+            dark.darkness(inventory.runs(its.taken), dark.known(its.at.topologies), its.ahead, its.journals)
+        ),
         list(absent.absences(its.taken, deaf, its.ahead)),
         _silences(its, {row[-1] for row in bridges}, pieces),
         bridges,

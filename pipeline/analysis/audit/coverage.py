@@ -12,6 +12,7 @@ NOT_ASKED: Final = "not asked for"
 NO_ROWS: Final = "no rows"
 LEFT_OUT: Final = "files left out"
 RECORDING: Final = "still recording"
+UNREAD: Final = "in no file yet"
 CUT_OFF: Final = "ends without a last row"
 CLOCK: Final = "clock stepped"
 DRIFT: Final = "clock drifted"
@@ -42,6 +43,7 @@ _WORDS: Final = {
     NOT_ASKED: "{names} was not looked at",
     NO_ROWS: "nothing of {names} is in this capture",
     RECORDING: "{names} still records, and is looked at up to {at}",
+    UNREAD: "the last rows of {names} are in no file yet",
 }
 
 

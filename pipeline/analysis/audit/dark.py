@@ -14,6 +14,7 @@ from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.ways import Ways, reached
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.inventory import Run
+from pipeline.input.unread import Unread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,11 +38,15 @@ class Dark(NamedTuple):
     to_ns: int
 
 
-def is_open(run: Run, runs: Iterable[Run]) -> bool:
+def is_open(run: Run, runs: Iterable[Run], ahead: Mapping[str, int]) -> bool:
     """Return whether a recorder may still write a run: it has no end, and so has the run with the newest row,
-    which is not much newer."""
-    newest = max(runs, key=lambda one: one.last_ns)
-    return not (run.is_ended or newest.is_ended) and newest.last_ns - run.last_ns < OPEN_NS
+    which is not much newer, by the one clock."""
+
+    def last_ns(one: Run) -> int:
+        return one.last_ns - ahead.get(one.gateway, 0)
+
+    newest = max(runs, key=last_ns)
+    return not (run.is_ended or newest.is_ended) and last_ns(newest) - last_ns(run) < OPEN_NS
 
 
 def known(topologies: "Iterable[Hubs]") -> set[str]:
@@ -49,8 +54,17 @@ def known(topologies: "Iterable[Hubs]") -> set[str]:
     return {gateway for hubs in topologies for hub in hubs.values() for gateway in hub.get("gateways", ())}
 
 
-def darkness(runs: Sequence[Run], gateways: Collection[str], ahead: Mapping[str, int]) -> Iterator[Dark]:
-    """Yield when nothing is known of gateways: of those that have `runs`, and of the others in `gateways`."""
+def darkness(
+    runs: Sequence[Run],
+    gateways: Collection[str],
+    ahead: Mapping[str, int],
+    journals: Iterable[Unread] = (),
+) -> Iterator[Dark]:
+    """Yield when nothing is known of gateways: of those that have `runs`, and of the others in `gateways`.
+    What is in `journals` is not read."""
+    for name, from_ns, to_ns in journals:
+        shift = ahead.get(name, 0)
+        yield Dark(name, from_ns - shift, to_ns + CRASH_NS - shift)
     for gateway in sorted({run.gateway for run in runs}):
         shift = ahead.get(gateway, 0)
         own = sorted((run for run in runs if run.gateway == gateway), key=lambda run: run.first_ns)
@@ -60,7 +74,7 @@ def darkness(runs: Sequence[Run], gateways: Collection[str], ahead: Mapping[str,
             if run.is_ended or any(one.first_ns <= run.last_ns < one.last_ns for one in own):
                 continue
             later = [one.first_ns for one in own if one.first_ns > run.last_ns]
-            to_ns = _EVER_NS if not later and is_open(run, runs) else run.last_ns + CRASH_NS
+            to_ns = _EVER_NS if not later and is_open(run, runs, ahead) else run.last_ns + CRASH_NS
             yield Dark(gateway, run.last_ns - shift, min([to_ns, *later]) - shift)
     for gateway in sorted({*gateways} - {run.gateway for run in runs}):
         yield Dark(gateway, -_EVER_NS, _EVER_NS)

@@ -8,10 +8,7 @@ pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from pyspark.sql import functions as F
 
 from capture.schema import Kind
 from pipeline.analysis.audit import (
@@ -26,18 +23,17 @@ from pipeline.analysis.audit import (
     uncovered,
     ways,
 )
-from pipeline.analysis.audit.explain import LOST
-from pipeline.analysis.audit.judgement import FINDING, NONE, judge_few, judge_many
+from pipeline.analysis.audit.excused import excused
+from pipeline.analysis.audit.judgement import NONE, judge_few, judge_many
 from pipeline.analysis.audit.labels import FaultPattern
-from pipeline.analysis.audit.pieces import Pieces
-from pipeline.analysis.shared import drifts, inventory, steps, sums, trunks
-from pipeline.analysis.shared.drifts import Drift
+from pipeline.analysis.audit.moved import Clocks, moved
+from pipeline.analysis.shared import inventory, sums, trunks
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, learn
 from pipeline.analysis.shared.places import FILTERS, Places
 from pipeline.analysis.shared.small import Small
-from pipeline.analysis.shared.steps import Step
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
+from pipeline.input.unread import Unread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -64,13 +60,6 @@ class Audit(NamedTuple):
     translated: Small
 
 
-class Clocks(NamedTuple):
-    """The clocks that `stepped` and that `drifted`, whose rows have been given other times."""
-
-    stepped: Sequence[Step]
-    drifted: Sequence[Drift]
-
-
 def audit(
     rows: "DataFrame",
     window_ms: int = WINDOW_MS,
@@ -78,14 +67,15 @@ def audit(
     entries: "list[Row] | None" = None,
     left_out: int = 0,
     moved_clocks: Clocks | None = None,
+    journals: Sequence[Unread] = (),
 ) -> Audit:
     """Audit a capture. `entries` are its inventory, which is taken if it is not given; `left_out` of its
-    files cannot be read.
+    files cannot be read, and `journals` beside them are not.
 
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
     `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
     (`pipeline.input.span.MARGIN_NS`), in which others begin or end. Clocks are looked at once something is
-    wrong: if one stepped or drifted, the audit begins again with times that did not (`moved_clocks`).
+    wrong: if one moved, the audit begins again with times that did not (`moved_clocks`).
     """
     entries = inventory.take(rows) if entries is None else entries
     rows, taken, at = trunks.whole(rows, entries)
@@ -95,58 +85,53 @@ def audit(
     hearing = thinned.hubs(taken, at.segments) if thinned.refused(taken) else {}
     expected = learn(known, at.words, at.heard_in, is_due, hearing)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
-    judged, moved = NONE, 0
+    judged, twice = NONE, 0
     if wrong:
         looked = suspects.look(rows, frame_sums, expected, at, taken, wrong)
         pieces, again = looked.pieces, looked.again
-        if moved_clocks is None and len({gateway for gateway, _ in at.hubs}) > 1:
-            timed, clocks = in_step(rows, entries, pieces)
-            if clocks.stepped or clocks.drifted:
-                again_taken = [
-                    *inventory.counted(timed).collect(),
-                    *(one for one in entries if one.kind == Kind.TOPOLOGY),
-                ]
-                return audit(timed, window_ms, span, again_taken, left_out, clocks)
-        its, window_ns = causes.Recorded(rows, taken, at), window_ms * 1_000_000
+        if timed := moved(rows, entries, at, looked, moved_clocks):
+            again_taken = told(inventory.counted(timed[0]).collect(), entries)
+            return audit(timed[0], window_ms, span, again_taken, left_out, timed[1], journals)
+        its = causes.Recorded(rows, taken, at, journals=journals)
+        window_ns = window_ms * 1_000_000
         some = None if pieces is None else judge_few(pieces, expected, its, window_ns, span)
         judged = some or judge_many(
             suspects.picked(sums.with_key(rows, at), looked, wrong), expected, its, window_ns, span
         )
-        moved = 0 if again is None else again.where("was_whole AND inside").count()
+        twice = 0 if again is None else again.where("was_whole AND inside").count()
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
     ledger = inventory.ledger(inside)
     named = [dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger]
     both = labels.agreement(judged.groups, named)
     compared = translated.translated(entries if inside is entries else told(inside, entries), span.is_bounded)
-    summary = labels.without_taken_back(labels.summary(judged.groups), named)
+    faults = labels.summary(judged.groups)
+    summary = labels.without_taken_back(faults, named)
     summary = labels.with_nobody(summary, named, listening(at))
-    found = judged.findings
     if refused := thinned.refused(inside):
-        summary, gone = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
-        found = without_lost(found, gone)
-    clocks = moved_clocks or Clocks((), ())
+        summary = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
+    clocks = moved_clocks or Clocks()
     return Audit(
-        totals(expected, judged.patterns, at, moved),
+        totals(expected, judged.patterns, at, twice),
         Small(labels.SUMMARY, summary),
-        found,
+        excused(judged.findings, faults, summary),
         Small(inventory.LEDGER, ledger),
         Small(labels.AGREEMENT, both),
         Small(inventory.CAPTURE, inventory.uncaptured(inside)),
-        Small(coverage.COVERAGE, uncovered.coverage(entries, span.gateways, left_out, *clocks, at.cuts)),
+        Small(
+            coverage.COVERAGE,
+            uncovered.coverage(
+                entries,
+                span.gateways,
+                left_out,
+                clocks.stepped,
+                clocks.drifted,
+                at.cuts,
+                journals,
+                judged.ahead,
+            ),
+        ),
         Small(comparison.TRANSLATED, compared),
     )
-
-
-def without_lost(found: "DataFrame | Small", gone: Iterable[thinned.Place]) -> "DataFrame | Small":
-    """Leave out the findings of frames that were lost at these stages of segments."""
-    if isinstance(found, Small):
-        kind, stage, segment = map(list(FINDING).index, ("kind", "stage", "segment"))
-        left = [row for row in found.rows if row[kind] != LOST or (row[stage], row[segment]) not in gone]
-        return replace(found, rows=left)
-    for stage_of, segment_of in gone:
-        is_its = (F.col("stage") == stage_of) & (F.col("segment") == segment_of)
-        found = found.where(~is_its | (F.col("kind") != LOST))
-    return found
 
 
 def listening(at: Places) -> set[tuple[str, str]]:
@@ -176,17 +161,6 @@ def _open(side: "Mapping[str, Any]") -> dict[str, Any]:
 def told(inside: "list[Row]", entries: "list[Row]") -> "list[Row]":
     """Add what topologies told to the inventory of a span."""
     return [*inside, *(row for row in entries if row.kind == Kind.TOPOLOGY)]
-
-
-def in_step(rows: "DataFrame", entries: "list[Row]", pieces: "Pieces | None") -> "tuple[DataFrame, Clocks]":
-    """Give rows the times that clocks would have had if none had stepped or drifted, and tell which did. Rows
-    are read again if `pieces` leave a doubt."""
-    runs = inventory.runs(entries)
-    stepped = steps.steps(rows, None if pieces is None else pieces.jumps())
-    timed = steps.corrected(rows, stepped, runs) if stepped else rows
-    is_even = not stepped and pieces is not None and pieces.are_even(runs)
-    drifted = [] if is_even else drifts.drifts(timed, runs)
-    return drifts.corrected(timed, drifted) if drifted else timed, Clocks(stepped, drifted)
 
 
 def totals(expected: Expected, patterns: Iterable[FaultPattern], at: Places, moved: int = 0) -> Small:

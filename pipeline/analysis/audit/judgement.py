@@ -4,7 +4,8 @@ What counts mean (`explain`) and the names of faults (`labels`) are the same for
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -43,11 +44,13 @@ Found = tuple[PatternKey, int, Sequence[Seen]]
 
 
 class Judged(NamedTuple):
-    """The faults of suspects: their `patterns`, the `groups` of these, and the `findings` one by one."""
+    """The faults of suspects: their `patterns`, the `groups` of these, and the `findings` one by one; and by
+    how much clocks were `ahead`."""
 
     patterns: Sequence[FaultPattern]
     groups: Sequence[Group]
     findings: "DataFrame | Small"
+    ahead: Mapping[str, int] = MappingProxyType({})
 
 
 NONE: Final = Judged([], [], Small(FINDING, []))
@@ -72,7 +75,9 @@ def judge_few(
     numbered = ((key, n, sums.seen[key[0]]) for key, n in counts.items())
     patterns, asked = explained(numbered, expected, its, pieces)
     circumstances = marks.marks(every, asked, its.at.by_envelope)
-    return None if circumstances is None else _labelled(every, circumstances, patterns)
+    if circumstances is None:
+        return None
+    return _labelled(every, circumstances, patterns)._replace(ahead=its.ahead)
 
 
 def _labelled(
@@ -116,7 +121,7 @@ def judge_many(
     patterns, asked = explained(fault_patterns(episode_rows), expected, its)
     marked = causes.marked(episode_rows, in_episodes, asked, its.at.by_envelope)
     groups = groups_of(grouped(marked).collect(), patterns)
-    return Judged(patterns, groups, findings(marked, groups))
+    return Judged(patterns, groups, findings(marked, groups), its.ahead)
 
 
 def fault_patterns(episode_rows: "DataFrame") -> Iterator[Found]:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 REASONS: Final = ("unchanged", "limit", "no name")
 _STAGES: Final = (NO_BRIDGE, AT_SENDER, ON_THE_WAY, UPSTREAM)
-Place = tuple[str, str]
-"""A stage and a segment."""
 
 
 def refused(taken: "Iterable[Row]") -> Counter[str]:
@@ -42,22 +40,17 @@ def _is_frame_in(row: "Row") -> bool:
 
 def without(
     summary: Iterable[tuple[Any, ...]], names: Mapping[str, type], refused: Mapping[str, int], ways: Ways
-) -> tuple[list[tuple[Any, ...]], set[Place]]:
+) -> list[tuple[Any, ...]]:
     """Take out of the rows of a summary, whose columns have these `names`, as many losses on each segment as
-    the bridges refused that lead there. Return the rows that are left, and the places of which none is."""
-    budget = Counter[str]()
+    the bridges refused that lead there."""
+    budget, kept = Counter[str](), list[tuple[Any, ...]]()
     for hub, count in refused.items():
         for segment in {other for _, one in ways.get(hub, ()) for other in reached(one, ways)}:
             budget[segment] += count
-    kept, gone, left = [], set[Place](), set[Place]()
     for row in (dict(zip(names, one, strict=True)) for one in summary):
-        place = row["stage"], row["segment"]
         is_asked = row["kind"] == LOST and row["stage"] in _STAGES
         taken = min(row["count"], budget[row["segment"]]) if is_asked else 0
         budget[row["segment"]] -= taken
         if row["count"] > taken:
             kept.append((*{**row, "count": row["count"] - taken}.values(),))
-            left.add(place)
-        else:
-            gone.add(place)
-    return kept, gone - left
+    return kept

@@ -1,6 +1,7 @@
 """The search for what an audit does not see: gateways and buses without rows, and unfinished files."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from capture.schema import Hubs, Kind
@@ -14,12 +15,14 @@ from pipeline.analysis.audit.coverage import (
     RECORDING,
     UNFOLLOWED,
     UNKNOWABLE,
+    UNREAD,
 )
 from pipeline.analysis.audit.dark import is_open, known
 from pipeline.analysis.shared import inventory
 from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.sides import STRIPPED
 from pipeline.analysis.shared.steps import Step
+from pipeline.input.unread import Unread
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -37,11 +40,14 @@ def coverage(
     stepped: Iterable[Step] = (),
     drifted: Iterable[Drift] = (),
     cuts: "Cuts | None" = None,
+    journals: Sequence[Unread] = (),
+    ahead: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Gap]:
     """Find what was not looked at, from the rows of `pipeline.analysis.shared.inventory.take`.
 
     `asked` are the gateways that were asked for, none for all; `left_out` files could not be read, and clocks
-    have `stepped` and `drifted`. `cuts` are sides behind which frames are others.
+    have `stepped` and `drifted`. `cuts` are sides behind which frames are others. `journals` are not read.
+    Clocks are known to be `ahead` if something was wrong.
     """
     topologies = list(inventory.topologies(taken))
     found = [
@@ -50,7 +56,9 @@ def coverage(
     files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
     clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
     drifts = ((DRIFT, one.gateway, one.points[0][0], one.points[-1][0], one.by_ns) for one in drifted)
-    return [*files, *found, *_ends(inventory.runs(taken)), *clocks, *drifts, *_unfollowed(cuts or {})]
+    ends = _ends(inventory.runs(taken), {one.gateway for one in journals}, ahead)
+    unread = ((UNREAD, *one, None) for one in sorted(journals))
+    return [*files, *found, *ends, *unread, *clocks, *drifts, *_unfollowed(cuts or {})]
 
 
 def _unfollowed(cuts: "Cuts") -> Iterator[Gap]:
@@ -68,9 +76,9 @@ def _missing(taken: "Sequence[Row]", topologies: Sequence[Hubs]) -> list[str]:
     return sorted(known(topologies) - gateways) + sorted(trunks - hubs)
 
 
-def _ends(runs: Sequence[inventory.Run]) -> Iterator[Gap]:
+def _ends(runs: Sequence[inventory.Run], unread: Collection[str], ahead: Mapping[str, int]) -> Iterator[Gap]:
     for run in runs:
         later = any(one.gateway == run.gateway and one.last_ns > run.last_ns for one in runs)
-        if not run.is_ended:
-            what = RECORDING if is_open(run, runs) and not later else CUT_OFF
+        if not run.is_ended and (later or run.gateway not in unread):
+            what = RECORDING if is_open(run, runs, ahead) and not later else CUT_OFF
             yield what, run.gateway, run.last_ns, None, None

@@ -5,6 +5,6 @@
 `sides` are what stands before bridges, and `naming` gives each frame one name behind them. A frame's rows
 become one of the `sums`, by what `filters` make of its tokens; from them `expected` learns where frames
 should arrive. `hops` are the times of frames, `clocks` those of gateways, `steps` where those stepped,
-and `drifts` how they drifted. `holes` are times without rows, `events` what candidates told, `service` the
-rules of pauses.
+`restarts` when they were others then, and `drifts` how they drifted. `holes` are times without rows, `events`
+what candidates told, `service` the rules of pauses.
 """

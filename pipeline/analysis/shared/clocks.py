@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -26,15 +26,21 @@ measured."""
 Mark = tuple[str, int]
 """A gateway, and when it had a frame."""
 
+Edge = tuple[str, int, int]
+"""Another gateway, the time there and back, and how far its clock is ahead, in ns."""
+
+_UNSURE_NS: Final = 1 << 62
+"""In place of the time there and back, between gateways of which one heard the other only."""
 _AT_NS: Final = MappingProxyType({"at_ns": "ts_ns"})
 
 
 def faultless(
     of_frames: "DataFrame", frame_sums: "DataFrame", expected: "Expected", at: "Places"
 ) -> "DataFrame":
-    """Select the rows of frames without a fault: `key`, gateway, hub, bus, `segment`, dir, ts_ns, `home`."""
+    """Select the rows of frames without a fault: `key`, gateway, boot, cap_seq, hub, bus, `segment`, dir,
+    ts_ns, `home`."""
     good = sums.alike(frame_sums, expected.typical, at).select("key", "home")
-    columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
+    columns = ["key", "gateway", "boot", "cap_seq", "hub", "bus", "segment", "dir", "ts_ns"]
     return of_frames.select(*columns).join(good, "key")
 
 
@@ -46,25 +52,48 @@ def least(wires: "DataFrame") -> "DataFrame":
     )
 
 
-def offsets(pairs: Iterable[Pair], gateways: Sequence[str]) -> dict[str, int | None]:
-    """Compute how far each clock is ahead of the first gateway's, in ns; None if no frames went both ways.
+class Clock(NamedTuple):
+    """A clock that was compared with that of the gateway `against`, and is so many ns ahead of it."""
+
+    against: str
+    ahead_ns: int
+
+
+def offsets(pairs: Iterable[Pair], gateways: Iterable[str], by_one_way: bool = False) -> dict[str, Clock]:
+    """Compute how far each clock is ahead: of the first of the gateways with which frames went both ways.
 
     For two gateways that hear each other, the shortest times there and back are taken as equal: half of their
     difference is that of the clocks. Others are reached over those in between, by which the times there and
-    back add up to least: the difference cannot be wrong by more than half of that.
+    back add up to least: the difference cannot be wrong by more than half of that. With `by_one_way`, clocks
+    between which frames went one way only are compared too, as if the fastest of these took no time.
     """
-    shortest = {(a, b): ns for a, b, ns, _ in pairs}
-    queue = [(0, name, 0) for name in gateways[:1]]
-    found: dict[str, int | None] = dict.fromkeys(gateways)
-    while queue:
-        far_ns, here, ahead = heappop(queue)
-        if found[here] is None:
-            found[here] = ahead
-            for (a, b), there in shortest.items():
-                if a == here and (b, a) in shortest:
-                    back = shortest[b, a]
-                    heappush(queue, (far_ns + there + back, b, ahead + (there - back) // 2))
+    edges = _edges(pairs, by_one_way)
+    found: dict[str, Clock] = {}
+    for first in gateways:
+        queue = [(0, first, 0)]
+        while queue:
+            far_ns, here, ahead = heappop(queue)
+            if here not in found:
+                found[here] = Clock(first, ahead)
+                for other, its_ns, more in edges[here]:
+                    heappush(queue, (far_ns + its_ns, other, ahead + more))
     return found
+
+
+def _edges(pairs: Iterable[Pair], by_one_way: bool) -> Mapping[str, Sequence[Edge]]:
+    """Find the clocks that can be compared with each one; what went both ways is better, however slow."""
+    shortest = dict[tuple[str, str], int]()
+    for a, b, ns, _ in pairs:
+        shortest[a, b] = min(ns, shortest.get((a, b), ns))
+    edges: dict[str, list[Edge]] = defaultdict(list)
+    for (a, b), there in shortest.items():
+        back = shortest.get((b, a))
+        if back is not None:
+            edges[a].append((b, max(0, there + back), (there - back) // 2))
+        elif by_one_way:
+            edges[a].append((b, _UNSURE_NS, there))
+            edges[b].append((a, _UNSURE_NS, -there))
+    return edges
 
 
 def clocks_of(picked: "DataFrame", at: "Places") -> dict[str, int]:
@@ -93,13 +122,13 @@ def least_of(rows: Iterable[tuple[int, str, str, str, int, int]]) -> list[Pair]:
 
 
 def ahead_by(pairs: Iterable[Pair], at: "Places") -> dict[str, int]:
-    """Compute how far clocks are ahead, in ns, by what was measured between each two.
+    """Compute how far clocks are ahead, in ns, by what was measured between each two; of frames that went one
+    way only too, for a wire takes little time beside what a clock may be wrong by.
 
-    Clocks that cannot be compared are left out, and so are all if there is one gateway only.
+    Clocks that are not ahead are left out.
     """
-    gateways = _gateways(at)
-    found = offsets(pairs, gateways) if len(gateways) > 1 else {}
-    return {gateway: ahead for gateway, ahead in found.items() if ahead}
+    found = offsets(pairs, _gateways(at), by_one_way=True)
+    return {gateway: clock.ahead_ns for gateway, clock in found.items() if clock.ahead_ns}
 
 
 def _gateways(at: "Places") -> list[str]:
@@ -109,7 +138,7 @@ def _gateways(at: "Places") -> list[str]:
 def at_one_clock(
     rows: "DataFrame", ahead: Mapping[str, int], times: Mapping[str, str] = _AT_NS
 ) -> "DataFrame":
-    """Add times by the clock of the first gateway, as far as that is known. `times` names them, and the
+    """Add times by one clock, as far as clocks can be compared. `times` names them, and the
     columns that they are made of: `at_ns` of `ts_ns` by default."""
     if not ahead:
         return rows.withColumns({new: F.col(name) for new, name in times.items()})

@@ -4,7 +4,7 @@ At many times of a capture equal frames of two gateways are compared. Frames tha
 distances, so the distance is followed from one time to the next, between which it changes little.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -40,6 +40,9 @@ Points = Sequence[tuple[int, int]]
 """Times by a clock, and by how much it is ahead then, in ns."""
 
 
+_NO_POINTS: Final[Points] = ()
+
+
 class Drift(NamedTuple):
     """The clock of a gateway, by `points` between which it ran evenly."""
 
@@ -61,8 +64,7 @@ class Plan(NamedTuple):
 
 
 def drifts(rows: "DataFrame", runs: Sequence[Run]) -> list[Drift]:
-    """Find the clocks that drift, by one pass over narrow columns. Gateways are compared in order of their
-    names, each with the first of those before it with which it shares enough frames."""
+    """Find the clocks that drift, by one pass over narrow columns."""
     plan = planned(runs)
     if plan is None:
         return []
@@ -70,25 +72,42 @@ def drifts(rows: "DataFrame", runs: Sequence[Run]) -> list[Drift]:
     bins = {(row.other, row.its): defaultdict[int, dict[int, tuple[int, int]]](dict) for row in pairs}
     for row in pairs:
         bins[row.other, row.its][row.number][row.bin] = row.n, int(row.mean_ns)
-    gateways = sorted({run.gateway for run in runs})
-    known: dict[str, Points] = dict.fromkeys(gateways[:1], ())
-    for gateway in gateways[1:]:
-        for other in (one for one in gateways if one in known):
-            points = followed(bins.get((other, gateway), {}), plan)
-            if points:
-                known[gateway] = [(at, ahead + _ahead(known[other], at)) for at, ahead in points]
-                break
+    apart = {pair: followed(times, plan) for pair, times in bins.items()}
+    known = against(sorted({run.gateway for run in runs}), apart)
     found = (Drift(gateway, evened(points)) for gateway, points in known.items() if points)
     return [one for one in found if _spread(one.points) > DRIFT_NS]
 
 
+def against(gateways: Iterable[str], apart: Mapping[tuple[str, str], Points]) -> dict[str, Points]:
+    """Return how far each clock was ahead of that of the first gateway with which it can be compared, perhaps
+    by way of others: `apart` is how far the second of two gateways is ahead of the first."""
+    links: dict[str, dict[str, Points]] = defaultdict(dict)
+    for (one, other), points in apart.items():
+        if points:
+            links[one][other], links[other][one] = points, [(at, -ahead) for at, ahead in points]
+    known: dict[str, Points] = {}
+    for first in gateways:
+        queue = deque([(first, _NO_POINTS)])
+        while queue:
+            here, points = queue.popleft()
+            if here not in known:
+                known[here] = points
+                queue.extend((other, _added(its, points)) for other, its in sorted(links[here].items()))
+    return known
+
+
+def _added(points: Points, more: Points) -> Points:
+    return [(at, ahead + _ahead(more, at)) for at, ahead in points]
+
+
 def planned(runs: Sequence[Run]) -> Plan | None:
-    """Choose when to compare clocks; None if the capture is too short or of one gateway."""
+    """Choose when to compare clocks; None if the capture is too short, or if one gateway alone has rows."""
     begin, end = min(run.first_ns for run in runs), max(run.last_ns for run in runs)
-    rows: dict[str, int] = defaultdict(int)
+    rows = Counter[str]()
     for run in runs:
         rows[run.gateway] += run.last_seq - run.first_seq
-    if end - begin < LONG_NS or len(rows) < 2 or not all(rows.values()):
+    rows = +rows  # one that stood by has its last row alone
+    if end - begin < LONG_NS or len(rows) < 2:
         return None
     least, most = _WIDTH_NS
     width = min(max(_ROWS * (end - begin) // min(rows.values()), least), most)

@@ -1,11 +1,14 @@
 """`buscoupler deploy` and `rollback` refuse what cannot go well before any gateway is asked."""
 
+import io
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from appliance.commandline.cli import main
+from appliance.commands.deploy import agreed
 from appliance.rollout.runner import Ssh
 
 PLANT = """
@@ -69,4 +72,44 @@ def test_gateways_that_share_a_file_are_refused(
      ("::1", "0:0::1", "/x", True), ("h", "h", "/x/{gateway}/../y", True), ("h", "g", "/x", False)],
 )  # fmt: skip
 def test_a_file_is_shared_on_one_host_however_it_is_written(a: str, b: str, file: str, shared: bool) -> None:
-    assert Ssh({"gw-a": a, "gw-b": b}, file).sharing() == (["gw-a", "gw-b"] if shared else [])
+    assert Ssh({"gw-a": a, "gw-b": b}, file, "asks-nobody").sharing() == (["gw-a", "gw-b"] if shared else [])
+
+
+NAMES = """\
+Host one two
+  HostName 10.0.0.1
+  User root
+Host behind
+  HostName 10.0.0.1
+  ProxyJump jump
+"""
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="ssh is missing: apt-get install openssh-client")
+@pytest.mark.parametrize(
+    ("a", "b", "shared"),
+    [("one", "two", True), ("one", "me@10.0.0.1", True), ("one", "ssh://10.0.0.1:22", True),
+     ("one", "ssh://10.0.0.1:23", False), ("one", "behind", False), ("one", "three", False)],
+)  # fmt: skip
+def test_names_of_the_configuration_of_ssh_are_resolved(tmp_path: Path, a: str, b: str, shared: bool) -> None:
+    (tmp_path / "config").write_text(NAMES)
+    way = Ssh({"gw-a": a, "gw-b": b}, "/x", f"ssh -F {tmp_path / 'config'}")
+    assert way.sharing() == (["gw-a", "gw-b"] if shared else [])
+
+
+def test_another_program_than_ssh_is_asked_nothing(tmp_path: Path) -> None:
+    way = Ssh({"gw-a": "one", "gw-b": "two"}, "/x", f"touch {tmp_path / 'asked'}")
+    assert way.sharing() == []
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize(("typed", "agrees"), [("y\n", True), ("YES\n", True), ("\n", False), ("", False)])
+def test_nothing_but_a_yes_agrees_and_the_end_of_input_is_none(
+    typed: str, agrees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert agreed(2) is agrees

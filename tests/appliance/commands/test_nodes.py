@@ -2,21 +2,23 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, CompletedProcess, Popen
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from appliance.commandline import cli
-from appliance.commands.service import _tell
+from appliance.commands.service import _opened, _tell
 from devices.dbp.nodes.presence import NodeError
 from devices.dbp.nodes.service import Service
 from tests.helpers import ROOT
+from tests.helpers.ports import free_port
 
 COMMAND = (sys.executable, "-m", "buscoupler")
 
@@ -47,6 +49,30 @@ def client(*words: str) -> "CompletedProcess[str]":
 
 def monitor(*words: str) -> "CompletedProcess[str]":
     return done("monitor", *words)
+
+
+async def test_a_service_waits_for_an_address_that_is_not_there_yet(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As all that listen do: after a power failure a process is often up before the addresses are."""
+    stop: Any = asyncio.Event()
+    service = Service("Rohan", catalog="tcp://127.0.0.1:9", host="192.0.2.1", publishes=True, port=0)
+    opening = asyncio.ensure_future(_opened(service, stop))
+    told = ""
+    while "will go on trying" not in told:
+        await asyncio.sleep(0)
+        told += capsys.readouterr().err
+        assert not opening.done()
+    assert "192.0.2.1" in told
+    stop.set()
+    assert await opening is False
+    port = free_port()
+    taken = socket.create_server(("127.0.0.1", port))
+    stop.clear()
+    there = Service("Rohan", catalog="tcp://127.0.0.1:9", port=port)
+    assert await _opened(there, stop) is True  # at the next port
+    await there.close()
+    taken.close()
 
 
 def test_a_service_is_listed_asked_heard_and_gone(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`send` against a device, foreign programs, a pseudo-terminal and CAN over multicast."""
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from appliance.commands import send
 from appliance.probe.media import forms
 from bridges.media import MEDIA
 from bus.urls import SCHEMES
@@ -70,6 +72,25 @@ async def test_a_directory_has_no_lines(tmp_path: Path, capsys: Out) -> None:
         with pytest.raises(SystemExit):
             await command("send", url, "a", "--file", str(tmp_path))
     assert f"{tmp_path}: Is a directory" in capsys.readouterr().err
+
+
+async def test_a_pipe_that_nobody_writes_into_is_told_and_sent_from_when_somebody_does(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send, "SILENT_S", 0.0)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    async with device() as (ear, url):
+        sending = asyncio.ensure_future(command("send", url, "fridge/temp", "--file", str(path)))
+        told = ""
+        while "will go on waiting" not in told:
+            await asyncio.sleep(0)
+            told += capsys.readouterr().err
+        assert f"buscoupler send: {path}: nothing has come from this pipe yet" in told
+        path.write_bytes(b"4\n")
+        assert await sending == 0
+        await until(lambda: ear.heard)
+    assert unpack(ear.heard[0]) == Frame(PUB, FRIDGE, b"4")
 
 
 async def test_an_address_that_is_not_there_is_waited_for(capsys: Out) -> None:

@@ -1,11 +1,25 @@
 """The verdict on a gateway: the worst reason first, and bounded."""
 
-from appliance.health.concerns import RECENT_S, of_certificates, of_claims, of_drops, of_links, of_loops
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+from appliance.health.concerns import (
+    RECENT_S,
+    of_certificates,
+    of_claims,
+    of_drops,
+    of_links,
+    of_loops,
+    of_parts,
+)
 from appliance.health.watch import LOOK_S, HealthWatch
 from appliance.status.health import REASONS, Concern, Health, verdict
 from appliance.status.rows import LinkRow
 from bus.hub import Hub, State
 from tests.appliance.health.fakes import FakeLink
+
+if TYPE_CHECKING:
+    from appliance.status.view import ShownPart
 
 DOWN = Concern("trouble", "bus plant/dial", "Connection refused")
 WIRE = "look at cable, termination and bit rate"
@@ -27,7 +41,7 @@ def test_many_reasons_are_counted_and_the_worst_are_listed() -> None:
     assert health.line().endswith("(and 100 more)")
 
 
-def test_links_that_are_down_or_hear_noise_or_have_a_controller_in_need() -> None:
+def test_links_that_are_down_or_have_a_condition_that_is_not_well() -> None:
     states: dict[str, tuple[State, str, str]] = {
         "refused": ("waiting", "", "Connection refused"),
         "silent": ("waiting", "", ""),
@@ -35,6 +49,7 @@ def test_links_that_are_down_or_hear_noise_or_have_a_controller_in_need() -> Non
         "off": ("up", "bus-off", ""),
         "passive": ("up", "error-passive", ""),
         "counted": ("up", "error-warning: error counters 97 sending, 9 receiving", ""),
+        "asked": ("up", "pump does not answer", ""),
         "well": ("up", "error-active", ""),
         "new": ("opening", "", ""),
     }
@@ -48,6 +63,7 @@ def test_links_that_are_down_or_hear_noise_or_have_a_controller_in_need() -> Non
         Concern("trouble", "m/off", f"bus-off: after too many errors nothing goes in or out: {WIRE}"),
         Concern("degraded", "m/passive", f"error-passive: frames fail on the wire: {WIRE}"),
         Concern("degraded", "m/counted", f"error-warning: some frames fail on the wire: {WIRE}"),
+        Concern("degraded", "m/asked", "pump does not answer"),
     ]
 
 
@@ -60,6 +76,16 @@ def test_drops_count_for_a_minute_and_claims_once_they_are_old() -> None:
         "gateway b: silent: it could not take over"
     ]
     assert list(of_loops([Hub("plain")])) == []
+
+
+def test_a_recorder_that_loses_messages_is_told_and_one_that_waits_is_a_link_that_is_down() -> None:
+    recorder = SimpleNamespace(name="rec", state="up", is_losing=True, lost=7, fault="")
+    part = SimpleNamespace(candidacy=None, beside=None, recorders=[recorder])
+    (one,) = of_parts([cast("ShownPart", part)])
+    words = "7 messages were not recorded: the disk or this machine is too slow"
+    assert one == Concern("degraded", "tap rec", words)
+    recorder.state = "waiting"
+    assert list(of_parts([cast("ShownPart", part)])) == []
 
 
 def test_a_certificate_is_told_30_days_before_its_end_and_is_trouble_after_it() -> None:

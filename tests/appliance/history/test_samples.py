@@ -38,12 +38,18 @@ def test_transit_is_the_mean_of_the_batches_since_the_last_sample() -> None:
     assert sampler.samples({}, {}, later, []) == {}
 
 
-def test_values_that_are_numbers_have_their_unit() -> None:
+def test_values_that_are_numbers_have_their_side_and_unit() -> None:
     rows: list[dict[str, Any]] = [
-        {"pattern": "meter/power", "unit": "W", "number": 7.5},
-        {"pattern": "a", "data": "text"},
+        {"on": "bridge m, can:can0", "pattern": "meter/power", "unit": "W", "number": 7.5},
+        {"on": "bridge n", "pattern": "meter/power", "unit": "W", "number": 8.5},  # of another meter
+        {"on": "bridge n", "pattern": "meter/power", "number": 9.5},
+        {"on": "bridge m, can:can0", "pattern": "a", "data": "text"},
     ]
-    assert Sampler().samples({}, {}, [], rows) == {Key("value", "meter/power (W)"): 7.5}
+    assert Sampler().samples({}, {}, [], rows) == {
+        Key("value", "bridge m, can:can0 | meter/power (W)"): 7.5,
+        Key("value", "bridge n | meter/power (W)"): 8.5,
+        Key("value", "bridge n | meter/power"): 9.5,
+    }
 
 
 def test_links_beyond_the_bound_are_counted_and_those_that_are_followed_stay() -> None:

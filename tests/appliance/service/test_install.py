@@ -305,6 +305,48 @@ def test_installing_again_changes_nothing_and_uninstalling_takes_all_back(
     assert main(["uninstall", "--root", str(root)]) == 1
 
 
+SECRETS = """
+  other:
+    on: gw-b
+    listen: {url: "tls+tcp://127.0.0.1:56", tls: {cert_file: /etc/ssl/gw.pem, key_file: /srv/tls/gw.key}}
+"""
+
+
+def test_files_that_its_user_could_not_read_are_told(
+    world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, words = world
+    topology, key = root / "etc/buscoupler/plant.yaml", root / "srv/tls/gw.key"
+    topology.write_text(re.sub(r"\n  other: .*\n", SECRETS, topology.read_text()))
+    for path, mode in ((root / "etc/ssl/gw.pem", 0o644), (key, 0o644)):
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+        path.chmod(mode)
+    topology.parent.chmod(0o700)  # which is made the service's
+    words = [word.replace("gw-a", "gw-b") for word in words]
+
+    def told() -> list[str]:
+        assert main(words) == 0
+        return [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines()]
+
+    assert told() == []
+    key.chmod(0o600)
+    key.parent.chmod(0o710)
+    (said,) = told()
+    owner = f"{key.owner()}:{key.group()}"
+    assert said.startswith(
+        f"/srv/tls/gw.key: the user buscoupler may not read it: /srv/tls is {owner} 0710: "
+    )
+    key.parent.chmod(0o755)
+    topology.chmod(0o640)
+    assert [re.findall(r"(/\S+) is \S+ (\d+)", line) for line in told()] == [
+        [("/etc/buscoupler/plant.yaml", "0640")], [("/srv/tls/gw.key", "0600")],
+    ]  # fmt: skip
+    key.unlink()
+    topology.chmod(0o644)
+    assert told() == []
+
+
 def test_a_file_that_a_new_plan_does_not_have_goes(
     world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:

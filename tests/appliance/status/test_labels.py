@@ -1,9 +1,11 @@
 """The names of links for people: those of the file, also for accounts without a link of their own."""
 
+from unittest.mock import ANY
+
 import pytest
 
 from appliance.status.labels import Labels
-from appliance.status.rows import LinkRow, bare
+from appliance.status.rows import LinkRow, apart, bare
 from bus.hub import Hub
 from bus.transports.links import bus_link
 
@@ -38,3 +40,20 @@ def test_a_link_has_the_label_of_its_row_and_so_has_its_spool() -> None:
 def test_events_do_not_say_the_name_of_a_hub_twice() -> None:
     assert row("1 can/can:can0").source == "m/can:can0"
     assert row("tap t", hub="tap t").source == "tap t"
+    assert row("rec: capture to /x", hub="rec").source == "rec: capture to /x"
+    assert row("tcp://h:1", "dial bus b", hub="d").source == "d/dial bus b"
+
+
+def test_links_that_people_would_call_the_same_are_told_apart() -> None:
+    hub = Hub("m")
+    names = {
+        "tcp://h:1": "dial bus b", "tcp://h:2": "dial bus b", "tcp://h:3": "dial bus c", "1 can/can:can0": "",
+        "2 can/can:can0": "",
+    }  # fmt: skip
+    rows = [row(name, label)._replace(hub=hub) for name, label in names.items()]
+    assert [one.shown for one in apart(rows)] == [
+        "dial bus b, tcp://h:1", "dial bus b, tcp://h:2", "dial bus c", "can:can0, 1 can", "can:can0, 2 can",
+    ]  # fmt: skip
+    assert [one.called for one in apart(rows)] == [one.shown for one in rows]
+    assert apart([rows[0], rows[0]]) == [rows[0], rows[0]]  # one account
+    assert apart([rows[0], rows[1]._replace(hub=Hub("n"))]) == [rows[0], rows[1]._replace(hub=ANY)]

@@ -97,7 +97,7 @@ def test_recorders_and_roles_have_the_part_of_their_name() -> None:
 
 def test_a_picture_has_the_marks_of_parts_and_edges() -> None:
     found = marks(completed(older()))
-    assert found["bridge a@gw-a/1"] == Mark("bad", "waiting")
+    assert found["bridge a@gw-a/1"] == Mark("bad", "waiting", fault=REFUSED)
     assert found["bridge b@gw-a/1"] == Mark("ok", "up")
     assert found["bus plant"] == Mark("ok", "", ("2 peers",))
     assert found["bridge fridge@gw-b"] == Mark("ok", "active")

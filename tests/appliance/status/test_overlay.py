@@ -85,7 +85,7 @@ def test_a_part_that_is_not_up_says_so(state: str, mark: Mark) -> None:
     ("role", "ready", "state", "mark"),
     [
         ("active", True, "up", Mark("ok", "active", ("epoch 3",))),
-        ("active", True, "waiting", Mark("ok", "active", ("epoch 3",))),
+        ("active", True, "waiting", Mark("bad", "active, waiting", ("epoch 3",))),
         ("standby", True, "up", Mark("ready", "standby", ("epoch 3",))),
         ("standby", False, "up", Mark("wait", "standby, not ready")),
         ("standby", False, "waiting", Mark("bad", "standby, not ready")),
@@ -108,10 +108,10 @@ def test_a_bridge_that_others_may_run_too_tells_its_role(
         (50, 200, 0, "up", Mark("ok", "written", ("ring 25 %",))),
         (0, 0, 0, "up", Mark("ok", "written", ("ring 0 %",))),
         (1, 1, 0, "opening", Mark("wait", "written", ("ring 100 %",))),
-        (50, 200, 1, "up", Mark("bad", "written", ("ring 25 %",))),
+        (50, 200, 1, "up", Mark("wait", "written", ("ring 25 %", "lost 1"))),
     ],
 )
-def test_a_tap_tells_how_full_its_ring_is_and_is_bad_if_it_lost_anything(
+def test_a_tap_tells_how_full_its_ring_is_and_warns_while_it_loses_anything(
     waiting: int, ring: int, lost: int, state: str, mark: Mark
 ) -> None:
     tap = {
@@ -122,7 +122,8 @@ def test_a_tap_tells_how_full_its_ring_is_and_is_bad_if_it_lost_anything(
         "lost": lost,
         "state": "written",
     }
-    assert mark_of(part("device", "t", state), taps=[tap]) == mark
+    assert mark_of(part("device", "t", state), taps=[tap | {"losing": lost > 0}]) == mark
+    assert mark_of(part("device", "t"), taps=[tap]).state == "ok"  # what it lost long ago
 
 
 def test_a_broker_tells_its_clients_and_another_device_only_its_state() -> None:
@@ -144,13 +145,47 @@ def test_a_broker_tells_its_clients_and_another_device_only_its_state() -> None:
         ([end("up", condition="error-active")], "ok", "error-active"),
         ([end("up", condition="error-passive")], "wait", "error-passive"),
         ([end("up"), end("up", condition="bus-off")], "bad", "bus-off"),
+        ([end("up"), end("up", condition="pump does not answer")], "wait", "pump does not answer"),
         ([end("up"), end("waiting"), end("opening")], "bad", "waiting"),
         ([end("up"), end("opening"), end("up")], "wait", "opening"),
         ([end(""), end("up")], "ok", ""),
     ],
 )
 def test_a_line_is_as_the_worst_of_its_ends(ends: list[dict[str, Any]], state: Any, word: str) -> None:
-    assert marks(EMPTY | {"hubs": [hub("p", *ends)]}) == {"e": Mark(state, word)}
+    (mark,) = marks(EMPTY | {"hubs": [hub("p", *ends)]}).values()
+    assert (mark.state, mark.word) == (state, word)
+
+
+OFF = "after too many errors nothing goes in or out: look at cable, termination and bit rate"
+
+
+@pytest.mark.parametrize("kind", ["bus", "bridge", "device"])
+@pytest.mark.parametrize(
+    ("more", "state", "text"),
+    [
+        ({"condition": "bus-off"}, "bad", f"bus-off: {OFF}"),
+        ({"condition": "line/dial: another baud rate?"}, "bad", "noise: line/dial: another baud rate?"),
+        ({"condition": "pump does not answer"}, "wait", "pump does not answer"),
+        ({"state": "waiting", "fault": "No space left on device"}, "bad", "waiting: No space left on device"),
+    ],
+)
+def test_a_part_is_as_bad_as_its_links_and_tells_why(
+    kind: str, more: dict[str, Any], state: str, text: str
+) -> None:
+    one = part(kind, "p") | more
+    found = mark_of(one)
+    assert (found.state, found.text.split(" · ")[0]) == (state, text)
+    role = {"bridge": "p", "part": one["id"], "role": "active", "ready": True, "epoch": 3}
+    held = mark_of(one, candidates=[role])
+    assert (held.state, held.text) == (state, f"active, {text} · epoch 3")
+
+
+def test_a_line_with_a_journal_that_cannot_be_written_says_so_and_its_rates_count_once() -> None:
+    fault = {"fault": "messages are live only: No space left on device", "kept": []}
+    kept, link = end("waiting", received=5, sent=30) | fault, end("up", received=20, sent=30)
+    mark = marks(EMPTY | {"hubs": [hub("p", link, kept)]})["e"]
+    assert (mark.state, mark.ways) == ("bad", ("20/s", "30/s"))
+    assert mark.text.startswith("waiting: messages are live only: No space left on device · ")
 
 
 def test_a_line_has_the_rates_of_all_its_ends() -> None:
@@ -172,9 +207,9 @@ def test_a_wire_is_as_the_best_of_the_links_to_it_that_this_gateway_has() -> Non
         "nodes": nodes,
         "edges": [{"id": name, "one": "bus p", "other": other} for name, other in edges],
     }
-    ends = [end("waiting"), end("up", "fine", "f"), end("opening", edge="g"), end("up", edge="i")]
+    ends = [end("waiting"), end("up", "error-active", "f"), end("opening", edge="g"), end("up", edge="i")]
     found = marks(EMPTY | {"drawing": drawing, "hubs": [hub("p", *ends)]})
-    assert found["w"] == Mark("ok", "fine")
+    assert found["w"] == Mark("ok", "error-active")
     assert not {"v", "bus p"} & set(found)
 
 

@@ -1,10 +1,10 @@
 """The rows of the page of `top`, number by number: columns, rates, faults, events, and folded lines."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from appliance.status.terminal import fold, page, pages
+from appliance.status.terminal import Order, fold, page, pages
 from tests.appliance.status.status_support import broker
 
 LONG = "tcp://" + "gateway-of-the-north." * 5 + "example:25703"
@@ -52,6 +52,14 @@ def test_the_heading_names_the_process_and_its_time(gateway: str, up_s: int, hea
 def test_the_heading_of_a_page_names_its_address_as_another_gateway_may_have_the_port() -> None:
     head = lines(status(gateway="gw", at="http://127.0.0.1:9943"))[0]
     assert head.startswith("t on gw: buscoupler, process 7 at http://127.0.0.1:9943, up ")
+
+
+def test_links_are_sorted_by_what_the_columns_are_called() -> None:
+    busy, still = counts("busy", 9, 1), counts("still", 1, 9)
+    head, first, _ = page(status(still, busy), None, None, "from").splitlines()[1:]
+    assert {*get_args(Order)} - {"name", "dropped"} == {*head.split()} - {"link", "state", "peers"}
+    assert "busy" in first
+    assert "still" in page(status(busy, still), None, None, "to").splitlines()[2]
 
 
 def test_without_an_earlier_status_counts_are_totals() -> None:

@@ -7,6 +7,8 @@ import pytest
 from appliance.status.terminal import roles
 from appliance.status.words import counted, fault, role_word, short, state_word, title, troubles
 
+OFF = "after too many errors nothing goes in or out: look at cable, termination and bit rate"
+
 
 @pytest.mark.parametrize(
     ("row", "word", "why"),
@@ -14,7 +16,8 @@ from appliance.status.words import counted, fault, role_word, short, state_word,
         ({}, "", ""),
         ({"state": "up", "condition": "", "fault": "an old one"}, "up", ""),
         ({"state": "up", "condition": "unknown"}, "up", ""),
-        ({"state": "up", "condition": "bus-off", "fault": "x"}, "bus-off", ""),
+        ({"state": "up", "condition": "bus-off", "fault": "x"}, "bus-off", OFF),
+        ({"state": "up", "condition": "pump does not answer", "fault": "x"}, "pump does not answer", ""),
         ({"state": "closed", "fault": "in use"}, "closed", "in use"),
         (
             {"state": "up", "condition": "300 bytes, none a frame: another baud rate or protocol?"},

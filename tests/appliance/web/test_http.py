@@ -317,8 +317,9 @@ async def test_top_and_show_ask_a_page(capsys: pytest.CaptureFixture[str], tmp_p
         ):
             assert await asyncio.to_thread(main, words) == 0
             assert shown in capsys.readouterr().out
-    assert await asyncio.to_thread(main, ["top", "http://127.0.0.1:9"]) == 1
-    assert "http://127.0.0.1:9: " in capsys.readouterr().err
+    for asked in (["top"], ["show", str(file), "--live"]):
+        assert await asyncio.to_thread(main, [*asked, "http://127.0.0.1:9"]) == 1
+        assert "http://127.0.0.1:9: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

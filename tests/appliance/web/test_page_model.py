@@ -20,6 +20,7 @@ from topologies.picture.marks import Mark
 from topologies.picture.svg import svg
 
 COUNTED = "error-passive: error counters 130 sending, 9 receiving"
+FAILING = "frames fail on the wire: look at cable, termination and bit rate"
 
 
 def row(name: str, received: int = 0, sent: int = 0, **more: Any) -> dict[str, Any]:
@@ -87,9 +88,9 @@ def test_a_row_has_rates_if_there_are_any_and_all_that_was_dropped() -> None:
         ({"state": "up", "fault": "an old one"}, "up", "", "ok"),
         ({"state": "waiting", "fault": "no route"}, "waiting", "no route", "bad"),
         ({"state": "up", "condition": "error-active"}, "error-active", "", "ok"),
-        ({"state": "up", "condition": "error-passive"}, "error-passive", "", "wait"),
-        ({"state": "up", "condition": COUNTED}, COUNTED, "", "wait"),
-        ({"state": "up", "condition": "bus-off"}, "bus-off", "", "bad"),
+        ({"state": "up", "condition": "error-passive"}, "error-passive", FAILING, "wait"),
+        ({"state": "up", "condition": COUNTED}, COUNTED, FAILING, "wait"),
+        ({"state": "up", "condition": "pump does not answer"}, "pump does not answer", "", "wait"),
         (
             {"state": "up", "condition": "noise: another baud rate?"},
             "noise",
@@ -194,9 +195,14 @@ def test_normal_filtering_is_apart_from_drops_on_the_page_and_in_top(
 
 def test_the_verdict_and_its_reasons_are_those_of_the_status() -> None:
     reasons = [{"word": "trouble", "source": "bus plant/dial", "text": "Connection refused"}]
-    health = {"word": "trouble", "line": "trouble: ...", "reasons": reasons, "more": 0}
+    health = {
+        "word": "trouble",
+        "line": "trouble: bus plant/dial: Connection refused",
+        "reasons": reasons,
+        "more": 0,
+    }
     made = page_fields(status(health=health))
-    assert made["health"] == {"word": "trouble", "more": 0}
+    assert made["health"] == {key: health[key] for key in ("word", "line", "more")}
     assert made["reasons"] == reasons
     assert page_fields(status())["health"] == {}
 
@@ -218,9 +224,12 @@ def test_brokers_tell_what_they_counted_and_refused() -> None:
     ("waiting", "ring", "fill"), [(0, 0, "0 %"), (1, 1, "100 %"), (1, 3, "33 %"), (0, 1, "0 %")]
 )
 def test_a_tap_tells_how_full_it_is(waiting: int, ring: int, fill: str) -> None:
-    tap = dict.fromkeys(("name", "state", "fault", "captured", "lost", "written", "files"), 0)
-    (made,) = page_fields(status(taps=[tap | {"waiting_bytes": waiting, "ring_bytes": ring}]))["taps"]
-    assert made == tap | {"fill": fill}
+    tap: dict[str, Any] = dict.fromkeys(("name", "captured", "lost", "written", "files"), 0)
+    tap |= {"waiting_bytes": waiting, "ring_bytes": ring, "state": "up", "fault": "No space left on device"}
+    (made,) = page_fields(status(taps=[tap]))["taps"]
+    assert (made["fill"], made["fault"]) == (fill, "")  # it is up, so the last fault is over
+    (made,) = page_fields(status(taps=[tap | {"state": "waiting"}]))["taps"]
+    assert made["fault"] == "No space left on device"
 
 
 def test_the_last_thirty_events_come_latest_first_with_what_they_counted() -> None:

@@ -79,7 +79,7 @@ MANY = """(() => {
     word: n === 70 ? "trouble" : "ok", line: n === 70 ? "trouble: a: b" : "ok", product: "1", file: "ab",
     other_file: n === 30, started_ns: 0, time_ns: 9e9, page: n === 5 ? "http://h:1" : "", roles: [] });
   take({ zone_s: 0, topology: "t", gateway: "gw-0", product: "1", word: "trouble", reasons: [], more: 0,
-    more_gateways: 0, marks: {}, gateways: [...Array(100).keys()].map(row) });
+    line: "trouble", more_gateways: 0, marks: {}, gateways: [...Array(100).keys()].map(row) });
   const cards = [...document.querySelectorAll("#gateways li")];
   return [cards.filter((card) => card.className === "small").length,
     cards.slice(0, 2).map((card) => card.firstChild.textContent), cards.at(-1).offsetTop,

@@ -55,6 +55,19 @@ def test_a_few_jobs_are_done_at_once_and_the_rest_in_turns_of_2_ms() -> None:
     assert max(room.turns) <= TURN_S / 0.001 + 1
 
 
+def test_a_network_of_ipv6_has_the_turns_of_one_host_and_its_addresses_share_them() -> None:
+    room = Room()
+    for number in range(1000):
+        room.put(f"2001:db8::{number % 100:x}")
+    for _ in range(10):
+        room.put("192.0.2.1")
+        room.put("2001:db8::ffff")
+    room.run()
+    assert len(room.done) == 1020
+    assert "192.0.2.1" not in room.done[30:]
+    assert "2001:db8::ffff" in room.done[:210]
+
+
 def test_hosts_take_turns_however_many_jobs_one_has() -> None:
     room = Room()
     for _ in range(1000):

@@ -39,6 +39,14 @@ def test_many_addresses_of_one_host_have_one_share_together() -> None:
     assert Counter(sender for _, sender in waiting.take(20_000))[HONEST] == 10
 
 
+def test_a_network_of_ipv6_has_the_share_of_one_host() -> None:
+    waiting, honest = Intake(), ("2001:db8:0:1::1", 9, 0, 0)
+    for number in range(100):
+        waiting.put((bytes(1000), (f"2001:db8::{number:x}", 9, 0, 0)) for _ in range(10))
+    waiting.put((bytes(1000), honest) for _ in range(10))
+    assert Counter(sender for _, sender in waiting.take(20_000))[honest] == 10
+
+
 def test_senders_of_one_host_take_turns_and_each_keeps_its_order() -> None:
     waiting, one, other = Intake(), ("192.0.2.1", 1), ("192.0.2.1", 2)
     waiting.put(said(one, 5) + said(other, 5))

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from bus.transports import seats
-from bus.transports.seats import ROOM, Process, Seat, Seats, host_of
+from bus.transports.seats import ROOM, Process, Seat, Seats, host_of, network_of
 
 MOST = 16384
 
@@ -120,6 +120,39 @@ def test_when_peers_are_gone_nobody_must_go_though_one_has_a_high_descriptor() -
     before = len(house.closed)
     assert [house.come("a", met=True) for _ in range(40)] == [""] * 40
     assert len(house.closed) == before
+
+
+def test_a_network_of_ipv6_has_the_seats_of_one_host_and_its_addresses_share_them() -> None:
+    house = House()
+    for number in range(300):
+        house.come(f"2001:db8::{number:x}", met=True)
+    for host in ("198.51.100.1", "2001:db8:0:1::1"):
+        for _ in range(300):
+            house.come(host, met=True)
+    of_network = sum(seat.host.startswith("2001:db8::") for seat in house.here)
+    assert 100 // 3 <= of_network <= 100 // 3 + 1
+    assert max(house.hosts["198.51.100.1"], house.hosts["2001:db8:0:1::1"]) <= 100 // 3 + 1
+    assert "2001:db8::/64 has its share" in house.come("2001:db8::ffff")
+    for _ in range(20):  # beside a neighbour who has many, one has room
+        house.come("2001:db8:0:1::2", met=True)
+    assert house.hosts["2001:db8:0:1::2"] >= 100 // 3 // 2
+
+
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("fe80::1%lo", "fe80::/64%lo"),
+        ("::1", "::1"),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.1"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("process 7", "process 7"),
+        ("no:address", "no:address"),
+        ("", ""),
+    ],
+)
+def test_of_ipv6_the_network_counts_as_a_host(host: str, network: str) -> None:
+    assert network_of(host) == network
 
 
 def test_hosts_of_kept_networks_need_not_share() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from capture.files import CaptureError
-from capture.formats.exports import Losses, exported, frames_in
+from capture.formats.exports import Losses, Place, exported, frames_in
 from capture.formats.format import Format
 from capture.formats.imports import imported
 from capture.formats.source import Told
@@ -46,6 +46,25 @@ def test_a_file_that_is_imported_and_exported_is_the_same_byte_for_byte(form: Fo
         assert list(found.told.lines()) == []
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     assert listed(read_back(tmp_path / "again", form)[0]) == listed(read_back(path, form)[0])
+
+
+@pytest.mark.parametrize(
+    "form", [one for one in FIELD if one.channels and not one.naming], ids=lambda form: form.key
+)
+def test_channels_of_any_names_stay_apart(form: Format, tmp_path: Path) -> None:
+    names = ["usb:1", "ser:1", "1", "can usb:1", "x:", "a | b", "\n:2", "é"]
+    frames = replace(some(100, form), channel=np.arange(100) % len(names), names=names)
+    path = put(tmp_path / "drive", written(form, frames))
+    imported(path, tmp_path / "d", "car", READERS[form.key].key)
+    with frames_in(tmp_path / "d") as found:
+        exported(found, form, str(tmp_path / "again"))
+        assert list(found.told.lines()) == []
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    for word in ("usb:1", "can usb:1"):  # a channel, or a segment
+        with frames_in(tmp_path / "d", None, Place(bus=word)) as found:
+            assert {name for part in found.frames for name in part.names} == {"usb:1"}
+        with frames_in(path, READERS[form.key].key, Place(bus="usb:1")) as found:
+            assert sum(len(part) for part in found.frames) == 13
 
 
 @of_each

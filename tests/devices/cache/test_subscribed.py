@@ -17,6 +17,7 @@ from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
 from devices.dbp.nodes.listing import read_listing
 from devices.dbp.nodes.service import Service
+from devices.dbp.zeromq.limits import Limits
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 
@@ -72,3 +73,25 @@ async def test_services_are_found_heard_and_left() -> None:
     await until(lambda: cache.counts["publishers"] == 0)
     cache.close()
     catalog.close()
+
+
+async def test_a_publication_that_is_too_long_is_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Each connection ends at it; the cache dials again."""
+    loop = asyncio.get_running_loop()
+    limits = Limits(message_bytes=1 << 20)
+    async with Service("fridge", catalog="tcp://127.0.0.1:9", publishes=True, port=0, limits=limits) as one:
+        *_, port = one.urls[1].split(":")
+        subscribed = Subscribed("tcp://127.0.0.1:9", lambda _: None)
+        subscribed.open(loop)
+        subscribed.follow(
+            read_listing({"fridge": {"interfaces": {"pub": {"ip": "127.0.0.1", "port": int(port)}}}})
+        )
+
+        def lost() -> bool:
+            one.publish("x", bytes(100_000))
+            return bool(subscribed.rejected)
+
+        await until(lost)
+        assert set(subscribed.rejected) == {"framing"}
+        assert "fridge published a message of more than 65536 bytes" in caplog.text
+        subscribed.close()

@@ -168,16 +168,22 @@ async def test_a_killed_writer_is_replaced_and_nothing_is_lost_or_doubled(
     assert [row["cap_seq"] for row in rows_in(tmp_path)] == list(range(len(rows_in(tmp_path))))
 
 
-async def test_a_stopped_writer_costs_rows_and_the_capture_says_how_many(tmp_path: Path) -> None:
+async def test_a_stopped_writer_costs_rows_and_the_capture_says_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with recording(tmp_path) as (recorder, hub):
         a, sent = joined(hub, "a"), 0
         await until(lambda: bool(recorder.progress))
+        assert not recorder.is_losing
         os.kill(writer_of(recorder), signal.SIGSTOP)
         while recorder.lost < 1000:
             say(hub, a, numbered(sent, 100))
             sent += 100
         os.kill(writer_of(recorder), signal.SIGCONT)
         await until(lambda: recorder.progress.get("written", 0) >= recorder.captured)
+        await until(lambda: recorder.is_losing)
+        monkeypatch.setattr(recorder_module, "LOSING_S", 0.0)
+        assert not recorder.is_losing  # some time later
         say(hub, a, numbered(sent, 1))
     rows = rows_in(tmp_path)
     gaps = [row for row in rows if row["kind"] == Kind.GAP]

@@ -52,8 +52,14 @@ def _heard(said: Received) -> object:
 
 def _command_seeds() -> list[bytes]:
     life = {"Rohan": {"state": "up", "silence_ms": 5, "interval_ms": 9, "host": "h", "beats": True}}
-    bodies = (pack_object(_SERVICE), pack_object({"Rohan": _SERVICE}), pack_object(life), b'{"a": "\\ud800"}')
-    bodies += (b'{"liveliness": 1%s}' % (b"0" * 400),)
+    huge = b'{"liveliness": 1%s}' % (b"0" * 400)
+    bodies = (
+        huge,
+        pack_object(_SERVICE),
+        pack_object({"Rohan": _SERVICE}),
+        pack_object(life),
+        b'{"a": "\\ud800"}',
+    )
     words = (wire.REGISTRATION, wire.INFO_REPLY, wire.UPDATE, wire.APPROVED, wire.ACKNOWLEDGED)
     made = [Command(word, (body[:90], body[90:])) for word in words for body in bodies]
     texts = (wire.INFO_REQUEST, wire.HEARTBEAT, wire.DENIED, wire.DISCONNECT, wire.PING, wire.MONITOR)

@@ -33,7 +33,7 @@ class Capture:
     def __init__(self, killed: Collection[str] = (), goes_on: bool = False) -> None:
         self.killed, self.goes_on = killed, goes_on
         self.packets: list[Packet] = []
-        self.numbers = Counter[str]()
+        self.numbers, self.boots = Counter[str](), Counter[str]()
         self.summaries: list[dict[str, Any]] = []
 
     def seen(
@@ -54,9 +54,9 @@ class Capture:
             envelope = 9, number
         message = content if envelope is None else wrap(content, Envelope(*envelope))
         at = START_NS + int(ms * MS)
-        number_of_row = self._number(gateway, 1)
+        number_of_row, place = self._number(gateway, 1), (at, gateway, hub, bus, "peer")
         self.packets.append(
-            Packet(at, gateway, hub, bus, "peer", int(way), 0, verdict.value, 5, number_of_row, 1, message)
+            Packet(*place, int(way), 0, verdict.value, self._boot(gateway), number_of_row, 1, message)
         )
 
     def missed(self, ms: float, gateway: str, rows: int) -> None:
@@ -65,21 +65,27 @@ class Capture:
         number = self._number(gateway, rows + 1) + rows
         reason = b"not captured"
         kind, verdict = Kind.GAP.value, Verdict.NOT_CAPTURED.value
-        self.packets.append(Packet(at, gateway, "", "", "", 0, kind, verdict, 5, number, rows, reason))
-
-    def dropped(self, ms: float, gateway: str, hub: str, bus: str, reason: str, count: int = 1) -> None:
-        """Note in the ledger that a hub dropped messages on their way to a segment."""
-        at, number = START_NS + int(ms * MS), self._number(gateway, 1)
-        kind, verdict, way = Kind.LEDGER.value, Verdict.OTHER.value, int(TX)
         self.packets.append(
-            Packet(at, gateway, hub, bus, "link", way, kind, verdict, 5, number, count, reason.encode())
+            Packet(at, gateway, "", "", "", 0, kind, verdict, self._boot(gateway), number, rows, reason)
+        )
+
+    def dropped(
+        self, ms: float, gateway: str, hub: str, bus: str, reason: str, count: int = 1, way: Direction = TX
+    ) -> None:
+        """Note in the ledger that a hub dropped messages on their way to a segment, or refused them there."""
+        at, number = START_NS + int(ms * MS), self._number(gateway, 1)
+        kind, verdict, place = Kind.LEDGER.value, Verdict.OTHER.value, (at, gateway, hub, bus, "link")
+        self.packets.append(
+            Packet(*place, int(way), kind, verdict, self._boot(gateway), number, count, reason.encode())
         )
 
     def event(self, ms: float, gateway: str, hub: str, words: str) -> None:
         """Note what a candidate of a bridge told."""
         at, number = START_NS + int(ms * MS), self._number(gateway, 1)
         kind, verdict = Kind.EVENT.value, Verdict.OTHER.value
-        self.packets.append(Packet(at, gateway, hub, "", "", 0, kind, verdict, 5, number, 1, words.encode()))
+        self.packets.append(
+            Packet(at, gateway, hub, "", "", 0, kind, verdict, self._boot(gateway), number, 1, words.encode())
+        )
 
     def topology(self, gateway: str, hubs: dict[str, Any], ms: float = 0.0, boot: int = 5) -> None:
         """Note what a run of a gateway's tap records, as at the end of a file that began then."""
@@ -94,6 +100,15 @@ class Capture:
             "last_ns": began_ns,
         }
         self.summaries.append({**at, **none, "payload": json.dumps(hubs).encode(), "contents": inner})
+
+    def restart(self, ms: float, gateway: str) -> None:
+        """End the run of a recorder, so that the next row is the first of another."""
+        self.missed(ms, gateway, 0)
+        self.boots[gateway] += 1
+        self.numbers[gateway] = 0
+
+    def _boot(self, gateway: str) -> int:
+        return 5 + self.boots[gateway]
 
     def _number(self, gateway: str, rows: int) -> int:
         """Return the number of a gateway's next row, and go on by `rows`."""

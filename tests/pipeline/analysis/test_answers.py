@@ -155,6 +155,17 @@ def test_the_last_value_is_the_newest_wherever_it_was_heard(spark: "SparkSession
     assert (bytes(row.payload), row.bus) == (b"180", "bus hall")
 
 
+@pytest.mark.parametrize("order", [("180", "210", "200"), ("210", "200", "180"), ("200", "180", "210")])
+def test_of_several_values_at_one_time_the_last_is_the_greatest(
+    spark: "SparkSession", order: tuple[str, ...]
+) -> None:
+    made = Capture()
+    for data in order:
+        made.seen(0, "gw-a", "bridge b", "can", RX, frame("oven", data))
+    (row,) = last(made.rows(spark)).collect()
+    assert (bytes(row.payload), row.rows) == (b"210", 3)
+
+
 def crossing(
     made: Capture, ms: float, data: str, ahead_ms: float, way: str = "ab", is_lost: bool = False
 ) -> None:

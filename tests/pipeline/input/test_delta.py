@@ -18,7 +18,7 @@ from capture import compact, delta, files
 from capture.stores import store_of
 from capture.tables import load
 from pipeline.errors import PipelineError
-from pipeline.input import read
+from pipeline.input import read, sound
 from tests.capture.divided import divide
 from tests.helpers import ROOT, alone
 from tests.pipeline.engines import QUICK
@@ -78,3 +78,15 @@ def test_a_command_has_the_same_answer(days: Path, table: Path) -> None:
 def test_a_table_cannot_be_followed(table: Path) -> None:
     with pytest.raises(PipelineError, match="cannot be followed"):
         read.followed(str(table))
+
+
+def test_a_table_that_was_rewritten_without_statistics_is_read(days: Path, tmp_path: Path) -> None:
+    """As some programs write, or are told to: what files do not say of themselves is counted."""
+    where = str(tmp_path / "table")
+    list(load(days, delta.DeltaTable(store_of(where), where)))
+    before = sound.look(Path(where), thorough=False)
+    silent = deltalake.ColumnProperties(statistics_enabled="NONE")
+    properties = deltalake.WriterProperties(default_column_properties=silent)
+    deltalake.DeltaTable(where).optimize.compact(writer_properties=properties)
+    found = sound.look(Path(where), thorough=False)
+    assert (found.bad, found.rows, found.newest_ns) == ([], before.rows, before.newest_ns)

@@ -138,6 +138,43 @@ def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> No
             answers(spark, root, "--where", condition)
 
 
+@pytest.mark.engines(SPARK, SAIL)
+def test_of_two_values_at_one_time_the_greater_counts_in_a_condition(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Number and text are of one value: what the text was before does not stay beside another number."""
+    levels = [(0, b"5"), (1, b"50"), (1, b"7"), (2, b"7"), (2, b"50"), (3, b"5"), (4, b"99"), (5, b"5")]
+    capture_of(tmp_path, {"gw-a": [Seen(ms, "tank/level", one) for ms, one in levels]})
+    parser = argparse.ArgumentParser()
+    tank = Quantity(("tank", "level"), choices={99: "broken"})
+    JOB.add_arguments(parser, Files(quantities=lambda _: (tank,)))
+    words = [str(tmp_path), "--topology", "plant.yaml", "--where"]
+    for condition, spans in {
+        "level > 40": [(1, 3), (4, 5)], "level = 7": [], "level < 10": [(0, 1), (3, 4), (5, 5)],
+        "level = 'broken'": [(4, 5)],
+    }.items():  # fmt: skip
+        found = of(spark, tmp_path, parser.parse_args([*words, condition]))[0]
+        at = [tuple((row[name] - START_NS) // MS for name in ("start_ns", "end_ns")) for row in found]
+        assert at == spans, condition
+
+
+@pytest.mark.engines(SAIL)
+def test_a_condition_is_over_a_signal_at_one_place_and_in_one_unit(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other gateways hear it with clocks of their own, other segments may have another, and units differ."""
+    levels = [Seen(n, "tank/level", b'{"v":%d,"unit":"l"}' % (n // 4 % 2 * 50)) for n in range(12)]
+    others = [Seen(n + 0.5, "tank/level", b'{"v":9,"unit":"gal"}') for n in range(0, 12, 2)]
+    elsewhere = [
+        one._replace(ms=one.ms + 0.3, bus="bus yard", data=b'{"v":9,"unit":"l"}') for one in levels[1:]
+    ]
+    late = [one._replace(ms=one.ms + 3) for one in levels[:-1]]
+    capture_of(tmp_path, {"gw-a": levels + others + elsewhere, "gw-b": late})
+    held = of(spark, tmp_path, JOB.parsed(str(tmp_path), "--where", "level > 20"))[0]
+    assert [((row["start_ns"] - START_NS) / MS, (row["end_ns"] - START_NS) / MS) for row in held] == [(4, 8)]
+    assert "tank/level is that of can can0 of gw-a in l; it is on " in capsys.readouterr().err
+
+
 @pytest.mark.engines(SAIL)
 def test_nan_is_above_and_below_no_number(spark: "SparkSession", tmp_path: Path) -> None:
     """It is a value all the same: it ends the one before."""

@@ -15,7 +15,7 @@ from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
 from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
-from pipeline.signals.blocks import Wanted, ends_with
+from pipeline.signals.blocks import Block, Wanted, ends_with
 from pipeline.signals.databases import databases
 from pipeline.signals.places import Place
 from tests.bridges.protocols.dbc.dbc_support import CAR, written
@@ -113,12 +113,13 @@ DATA: dict[str, tuple[bytes, dict[str, list[Any]]]] = {
     "a position": (
         b"$GPGGA,123519,4807.038,S,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\r\n",
         {
-            "plant/temp/lat": [-(48 + 7.038 / 60)], "plant/temp/lon": [11 + 31 / 60],
-            "plant/temp/quality": [1.0], "plant/temp/satellites": [8.0], "plant/temp/hdop": [0.9],
-            "plant/temp/altitude": [545.4], "plant/temp/geoid": [46.9],
+            "plant/temp/GGA.lat": [-(48 + 7.038 / 60)], "plant/temp/GGA.lon": [11 + 31 / 60],
+            "plant/temp/GGA.quality": [1.0], "plant/temp/GGA.satellites": [8.0], "plant/temp/GGA.hdop": [0.9],
+            "plant/temp/GGA.altitude": [545.4], "plant/temp/GGA.geoid": [46.9],
         },
     ),
-    "a sentence of the house": (b"$PXYZ,5,on", {"plant/temp/1": [5.0], "plant/temp/2": ["on"]}),
+    "a sentence of the house": (b"$PXYZ,5,on", {"plant/temp/XYZ.1": [5.0], "plant/temp/XYZ.2": ["on"]}),
+    "a price": (b"$5.00", {"plant/temp": ["$5.00"]}),
 }  # fmt: skip
 
 
@@ -153,8 +154,36 @@ def test_each_value_has_the_unit_that_its_message_names() -> None:
     blocks = blocks_of([Seen(n, "plant/temp", one) for n, one in enumerate(said)], Wanted())
     found = {one.unit: one.numbers.to_pylist() for one in blocks if one.numbers is not None}
     assert found == {"degC": [20.0, 21.0], "degF": [68.0], "": [5.0]}
-    alone = blocks_of([Seen(0, "plant/temp", said[0]), Seen(1, "plant/temp", said[3])], Wanted())
-    assert [one.unit for one in alone] == ["degC"]
+
+
+@pytest.mark.parametrize("sort", DATA)
+@pytest.mark.parametrize("other", DATA)
+def test_a_message_alone_says_what_it_says_beside_another(sort: str, other: str) -> None:
+    """How a capture is divided into files and batches changes no name, no unit and no value."""
+    if {sort, other} == {"a double", "an exponent"}:
+        pytest.skip("of 8 bytes nobody can say whether they are a number or text")
+    more = [b'{"v":5}', b'{"v":6,"q":"bad"}', b'{"v":{"a":1},"u":2}', b"$GPHDT,274.1,T"]
+    rows = [Seen(n, "plant/temp", data) for n, data in enumerate([DATA[sort][0], *more, DATA[other][0]])]
+    whole = blocks_of(rows, Wanted())
+    single = [block for one in rows for block in blocks_of([one], Wanted())]
+    assert said_in(whole) == said_in(single)
+
+
+def said_in(blocks: list[Block]) -> list[str]:
+    """Return the values with their names, units and times."""
+    found = list[str]()
+    for block in blocks:
+        none = [None] * len(block.ts_ns)
+        columns = (none if one is None else one.to_pylist() for one in (block.numbers, block.texts))
+        rows = zip(block.ts_ns.tolist(), *columns, strict=True)
+        found += (str((block.name, block.unit, *row)) for row in rows)
+    return sorted(found)
+
+
+def test_a_sentence_is_not_named_twice() -> None:
+    rows = [Seen(1, "gps/GP/GGA", DATA["a position"][0]), Seen(2, "gps/GP/GGA", b"$PXYZ,5,on")]
+    found = shown(blocks_of(rows, Wanted()))
+    assert {"gps/GP/GGA/lat", "gps/GP/GGA/XYZ.1"} <= found.keys()
 
 
 def test_data_of_one_pattern_that_are_not_alike_keep_what_each_says() -> None:

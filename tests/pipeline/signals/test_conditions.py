@@ -30,7 +30,6 @@ from pipeline.signals.conditions import parse
 def test_a_condition_is_sql_over_signals(text: str, names: tuple[str, ...], sql: str) -> None:
     found = parse(text)
     assert (found.names, found.sql) == (names, sql)
-    assert dict(found.columns) == {f"{sort}{n}": name for n, name in enumerate(names) for sort in "st"}
 
 
 def test_a_condition_without_a_signal_is_none() -> None:

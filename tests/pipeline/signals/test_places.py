@@ -9,6 +9,8 @@ pytest.importorskip("numpy")
 
 from pipeline.signals.places import Place, chosen
 
+S = 1_000_000_000
+
 
 class Row(NamedTuple):
     hub: str
@@ -18,6 +20,8 @@ class Row(NamedTuple):
     kind: int = 0
     reason: str = ""
     gateway: str = "gw-a"
+    first_ns: int = 0
+    last_ns: int = 10 * S
 
 
 def places(*rows: Any, by_wire: bool = False) -> set[Place]:
@@ -47,6 +51,18 @@ def test_of_hubs_that_heard_one_segment_that_with_most_rows_counts() -> None:
 def test_hubs_with_equally_many_rows_give_one_choice_in_any_order() -> None:
     rows = Row("bus hall", "bus hall"), Row("bridge x", "bus hall")
     assert places(*rows) == places(*reversed(rows)) == {("bridge x", "bus hall", 0, 0)}
+
+
+@pytest.mark.parametrize(("kind", "reason"), [(0, ""), (7, "frames")])
+def test_of_hubs_that_heard_one_segment_at_different_times_each_counts(kind: int, reason: str) -> None:
+    """Files of a log that was divided, of which frames at the seam are not in order."""
+    times = {"a": (0, 10 * S), "b": (10 * S - 3_000_000, 15 * S), "c": (20 * S, 20 * S)}
+    rows = [
+        Row(f"file {name}.log", "can can0", 0, 10, kind, reason, "gw-a", *its) for name, its in times.items()
+    ]
+    beside = Row("file b2.log", "can can0", 0, 9, kind, reason, "gw-a", 9 * S, 14 * S)
+    found = {place.hub for place in places(*rows, beside, by_wire=bool(kind))}
+    assert found == {"file a.log", "file b.log", "file c.log"}
 
 
 def test_where_no_bridge_was_recorded_what_the_gateway_sent_counts() -> None:

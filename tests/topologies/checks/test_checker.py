@@ -279,16 +279,20 @@ def test_a_bus_elsewhere_must_have_an_address_that_can_be_dialled() -> None:
 
 
 def test_a_pattern_that_the_bridge_does_not_carry_matches_nothing() -> None:
-    text = TWO + "bridges:\n" + bridge("x", ", pattern: fridge", left=", %s")
+    whole = TWO + "bridges:\n" + bridge("x", ", pattern: fridge", left=", %s")
+
+    def told(side: str) -> list[str]:
+        return [text for text in warnings(whole % side) if not text.startswith("nothing crosses")]
+
     for dead in ("pattern: oven/temp", "allow: [fridge/temp, oven/temp]", "deny: {in: oven/temp}"):
-        assert warnings(text % dead) == ["oven/temp matches nothing here: the bridge carries fridge only"]
+        assert told(dead) == ["oven/temp matches nothing here: the bridge carries fridge only"]
     limit = "limits: [{pattern: %s, frames_per_s: 1}]"
     for dead in ("opaque: oven/temp", "prefix: oven/temp", limit % "oven/temp"):
-        assert warnings(text % dead) == ["oven/temp matches nothing here: the bridge carries fridge only"]
+        assert told(dead) == ["oven/temp matches nothing here: the bridge carries fridge only"]
     for alive in ("opaque: fridge", "prefix: fridge", limit % "fridge/temp"):
-        assert warnings(text % alive) == []
+        assert told(alive) == []
     for alive in ("pattern: fridge/temp", "allow: [fridge/temp]", "deny: [/]"):
-        assert warnings(text % alive) == []
+        assert told(alive) == []
 
 
 def test_names_with_one_token_are_an_error() -> None:

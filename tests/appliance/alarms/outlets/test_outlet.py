@@ -6,7 +6,11 @@ import pytest
 
 from appliance.alarms.notice import Notice
 from appliance.alarms.outlets.outlet import TRIED_S, WAITING, ThreadOutlet
+from appliance.health.concerns import of_links
 from appliance.outbox import Refused
+from appliance.status.health import Concern
+from appliance.status.rows import LinkRow
+from bus.hub import Hub
 from tests.appliance.alarms.outlets.outlet_support import NOTICE, opened
 from tests.helpers.peers import wait
 
@@ -29,14 +33,23 @@ def test_after_faults_it_is_delivered_once_and_in_order() -> None:
 
 
 def test_what_is_refused_is_dropped_counted_and_told() -> None:
+    answers = ["", "the webhook answered 404"]
+
     def deliver(notice: Notice) -> None:
-        raise Refused("the webhook answered 404")
+        if answer := answers.pop():
+            raise Refused(answer)
 
     outlet, through = opened(deliver)
+    assert (outlet.state, outlet.condition) == ("up", "")
     outlet.offer(NOTICE)
     wait(lambda: through)
     assert outlet.stats.dropped == {"refused": 1}
-    assert outlet.fault == "the webhook answered 404"
+    assert outlet.fault == outlet.condition == "the webhook answered 404"
+    row = LinkRow(Hub("alarms"), "pager", outlet)
+    assert list(of_links([row], ())) == [Concern("degraded", "alarms/pager", "the webhook answered 404")]
+    outlet.offer(NOTICE)
+    wait(lambda: len(through) == 2)
+    assert list(of_links([row], ())) == []  # it takes notices again
     outlet.close()
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
+import can
+import pytest
+
 from bridges.items import ERROR, EXTENDED, FD
 from bridges.media.can.codec import SOT, Reassembler
 from bridges.media.can.link import CanLink
@@ -177,6 +180,17 @@ class Bus:
 
     def shutdown(self) -> None:
         self.socket.close()
+
+
+def standing_in(patch: pytest.MonkeyPatch, net: Path) -> Kernel:
+    """Return a kernel in which links find the interface `fake0`; its files are below `net`."""
+    made = Kernel(net)
+    patch.setattr(can, "Bus", made.open)
+    patch.setattr("bridges.media.can.port._NET", net)
+    patch.setattr("bridges.media.can.pipe._STATE_S", 0.01)
+    patch.setattr("bridges.media.can.restart._PURGE_S", 0.0)
+    patch.setattr("bridges.media.can.restart.restart", made.asked_to_restart)
+    return made
 
 
 def formats(kernel: Kernel) -> set[str]:

@@ -41,6 +41,36 @@ async def test_two_peers_hear_each_other() -> None:
         await until(lambda: mine.messages == [frame(7)])
 
 
+@pytest.mark.parametrize("own_host", [None, "127.0.0.1"])
+async def test_of_a_name_the_address_is_taken_at_which_the_peer_listens(
+    monkeypatch: pytest.MonkeyPatch, own_host: str | None
+) -> None:
+    """As `localhost` is ::1 first; no socket of IPv4 gets there."""
+    port, own = free_port(), free_port()
+    look_up = socket.getaddrinfo
+
+    def both(host: str, *args: Any, **more: Any) -> list[Any]:
+        hosts = ("::1", "127.0.0.1") if host == "both.test" else (host,)
+        return [one for each in hosts for one in look_up(each, *args, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    near, far = Hub("near"), Hub("far")
+    mine, theirs = recorder(near), recorder(far)
+    settings = {} if own_host is None else {"own_host": own_host}
+    with (
+        link_on(near, host="both.test", port=port, own_port=own, **settings) as link,
+        link_on(far, port=own, own_port=port) as peer,
+    ):
+        await until(lambda: peer.state == "up")
+
+        def comes() -> bool:
+            if link.state == "up":
+                say(near, mine, MESSAGE)
+            return bool(theirs.messages)
+
+        await until(comes)
+
+
 async def test_what_we_broadcast_does_not_come_back_as_new() -> None:
     port, hub = free_port(), Hub()
     heard = recorder(hub)

@@ -82,6 +82,15 @@ def test_a_packet_is_settled_by_its_transmit_status(outcome: Any, why: str, word
     assert len(one.settled) == 1
 
 
+def test_a_status_for_a_packet_of_before_a_restart_settles_none_of_after_it() -> None:
+    """The module was given a packet; the wire, or the gateway, was opened again before its status came."""
+    before = packet_of(made().send(message("xbee/kitchen", b"on"), 100.0))
+    after = made()
+    after.send(message("xbee/kitchen", b"off"), 100.3)
+    after.receive([digi.status(before.frame_id)], 100.4)
+    assert (after.settled, after.wire.stats.rejected) == ([], {"other status": 1})
+
+
 def test_several_packets_may_wait_and_each_has_its_own_status() -> None:
     one = made(unanswered=2)
     frames = [message("xbee/kitchen", b"1"), message("xbee/all", b"two")]

@@ -14,6 +14,7 @@ from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.presence import NodeError
 from devices.dbp.nodes.service import Service
 from devices.dbp.nodes.watching import lives, mirrored
+from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Socket
 from tests.devices.dbp.catalogs import HOST, Start
 from tests.helpers.peers import until
@@ -69,6 +70,50 @@ async def test_the_catalog_s_own_socket(start: Start) -> None:
             await anext(mirrored(watcher, None, "pub"))
         assert catalog.rejected["no such interface"] == 1
         assert await client.services() == {}  # nobody is silenced for it
+
+
+async def test_a_message_as_long_as_a_socket_may_queue_is_mirrored_and_what_is_not_is_counted() -> None:
+    """The list of a large catalog is longer than other messages."""
+    loop, most_bytes = asyncio.get_running_loop(), 24 << 20
+    sock = Socket("dealer", lambda _: None, Limits(queue_bytes=most_bytes))
+    sock.open(loop)
+    heard = list[list[bytes]]()
+    one = Mirror("m", {"router": sock}, HOST, "host", limits=Limits(queue_bytes=most_bytes))
+    grant = one.ask("router", HOST, loop)
+    assert isinstance(grant, Grant)
+    sub = Socket(
+        "sub", lambda some: heard.extend(each.frames for each in some), Limits(message_bytes=32 << 20)
+    )
+    sub.open(loop)
+    sub.subscribe(b"router")
+    sub.connect(HOST, grant.port)
+
+    def asked() -> bool:
+        sock.send([b"small"])
+        return bool(heard)
+
+    await until(asked)
+    sock.send([bytes(20 << 20)])
+    sock.send([b"behind it"])
+    await until(lambda: heard[-1][-1] == b"behind it")
+    assert len(heard[-2][-1]) == 20 << 20
+    assert one.stats.dropped == {}
+    for _ in range(2):
+        sock.send([bytes(20 << 20)])
+    one.close()  # the counts stay
+    assert one.stats.dropped["queue full"] == 1
+    for end in (sub, sock):
+        end.close()
+
+
+async def test_a_catalog_tells_of_copies_that_were_dropped(start: Start) -> None:
+    catalog = start()
+    async with Client(catalog.urls[0]) as watcher, Client(catalog.urls[0]) as client:
+        async with aclosing(mirrored(watcher, None, "router")) as passing:
+            first = asyncio.ensure_future(anext(passing))
+            while not first.done():
+                await client.services()
+    assert catalog.ledgers["mirror"].offered >= 1
 
 
 async def test_who_may_have_no_mirror_gets_none(start: Start) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from bus.errors import LinkError
+from devices.dbp.nodes import line, registering
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.presence import NodeError
 from devices.dbp.nodes.registering import RegistrationState
 from devices.dbp.nodes.requests import Request
 from devices.dbp.nodes.service import Service
+from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 from tests.devices.dbp.catalogs import HOST, Start, port_of
 from tests.helpers.peers import until
@@ -60,21 +62,16 @@ async def test_what_a_service_publishes_reaches_who_subscribed(start: Start) -> 
 
 
 async def test_heartbeats_keep_it_listed_and_a_close_takes_it_off(start: Start) -> None:
-    catalog = start()
-    service = Service("Rohan", catalog=catalog.urls[0], interval_s=INTERVAL_S)
-    await service.open()
-    await service.listed()
-    watch = catalog.server.registry.services.find("Rohan")
-    assert watch is not None
-    await until(lambda: catalog.server.registry.services.find("Rohan") is not None)
-    loop = asyncio.get_running_loop()
-    end_s = loop.time() + 12 * INTERVAL_S
-    await until(lambda: loop.time() > end_s)
-    assert catalog.counts["services"] == 1
-    assert catalog.counts["pings"] == 0
-    await service.close()
-    await until(lambda: catalog.counts["services"] == 0)
-    await service.close()
+    """A service is asked after two intervals of silence: far longer than this loop stands still."""
+    catalog, interval_s = start(), 0.5
+    async with Service("Rohan", catalog=catalog.urls[0], interval_s=interval_s) as service:
+        await service.listed()
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + 3 * interval_s
+        await until(lambda: loop.time() > end_s)
+        assert (catalog.counts["services"], catalog.counts["pings"]) == (1, 0)
+        await service.close()
+        await until(lambda: catalog.counts["services"] == 0)
 
 
 async def test_a_name_that_lives_is_denied_with_the_reason(start: Start) -> None:
@@ -308,6 +305,100 @@ async def test_a_connection_that_ends_without_the_answer_is_told_at_once(start: 
             await asked[0]
         with pytest.raises(NodeError, match=r"Rohan (is not listed|gave no answer)"):  # not sent
             await asked[1]
+
+
+BIG = Limits(message_bytes=1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "sent", "told"),
+    [
+        (
+            BIG,
+            None,
+            100_000,
+            "Rohan ended the connection before it answered: it may take less than the 100018",
+        ),
+        (None, BIG, 100_000, "the request is longer than the 65536 bytes of `limits`"),
+        (
+            None,
+            BIG,
+            10,
+            "Rohan answered with a message of more than 65536 bytes: give the client the `limits`",
+        ),
+        (BIG, None, 10, "Rohan refused: the answer is too long"),
+    ],
+)
+async def test_limits_of_one_side_that_the_other_does_not_have_are_told(
+    start: Start, here: Limits | None, there: Limits | None, sent: int, told: str
+) -> None:
+    url = start().urls[0]
+    async with Service("Rohan", {"x": lambda _: bytes(100_000)}, catalog=url, limits=there) as service:
+        await service.listed()
+        async with Client(url, limits=here) as client:
+            with pytest.raises(NodeError, match=f"^{told}"):
+                await client.ask("Rohan", "x", bytes(sent))
+
+
+async def test_a_publication_beyond_the_limits_ends_a_subscription_with_the_reason(start: Start) -> None:
+    """Each connection would end at it, and nobody would know why nothing comes."""
+    url = start().urls[0]
+    async with Service("Rohan", catalog=url, publishes=True, limits=BIG) as service, Client(url) as client:
+        await service.listed()
+        heard = asyncio.ensure_future(anext(client.subscribe("Rohan")))
+
+        def published() -> bool:
+            service.publish("x", bytes(100_000))
+            return heard.done()
+
+        await until(published)
+        with pytest.raises(NodeError, match="published a message of more than 65536 bytes: give the client"):
+            await heard
+
+
+async def test_what_a_peer_did_not_get_is_counted_for_the_program(start: Start) -> None:
+    url, answers = start().urls[0], asyncio.Event()
+
+    async def slow(_: Request) -> str:
+        await answers.wait()
+        return "late"
+
+    async with Service("Rohan", {"x": slow}, catalog=url) as service:
+        await service.listed()
+        async with Client(url, timeout_s=0.1) as client:
+            with pytest.raises(NodeError, match="Rohan gave no answer"):
+                await client.ask("Rohan", "x")
+        await until(lambda: not service._router.peers)  # noqa: SLF001
+        assert service.dropped == {}
+        answers.set()
+        await until(lambda: service.dropped == {"peer gone": 1})
+
+
+async def test_why_a_service_is_not_listed_is_known(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    async with Service("Rohan", catalog=f"tcp://{HOST}:{port}", interval_s=INTERVAL_S) as service:
+        await until(lambda: service.fault == f"the catalog at {HOST}:{port}: Connection refused")
+        start(port)
+        await service.listed()
+        assert service.fault == ""
+    searches = list[int]()
+
+    async def find() -> str:
+        searches.append(1)
+        if len(searches) == 1:
+            raise LinkError("udp port 1: taken")
+        await asyncio.Event().wait()
+        return ""
+
+    monkeypatch.setattr(line, "find_catalog", find)
+    monkeypatch.setattr(registering, "ANSWER_S", 0.01)
+    async with Service("Rohan", interval_s=0.01) as service:
+        await until(lambda: len(searches) == 2)
+        assert service.fault == "udp port 1: taken"
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + 0.1
+        await until(lambda: loop.time() > end_s)
+        assert len(searches) == 2, "a search that goes on is not begun anew"
 
 
 async def test_a_service_that_does_not_answer_is_told_and_asked_anew(start: Start) -> None:

@@ -1,16 +1,17 @@
-"""A tunnel whose other side asks and never reads: what waits for it is bounded."""
+"""A tunnel whose other side asks and never reads, or says nothing: what waits for it is bounded."""
 
 import asyncio
 import socket
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 
 from devices.dbp.nodes.listing import Address
 from devices.dbp.proxy import tunnel, wire
-from devices.dbp.proxy.tunnel import Tunnel
+from devices.dbp.proxy.tunnel import PING_S, SILENT_S, Tunnel
 from devices.dbp.proxy.wire import Hello, Target
+from tests.helpers.clocks import StandingLoop
 
 
 class Nothing:
@@ -41,3 +42,37 @@ async def test_an_end_that_reads_no_answers_is_disconnected(
         await asyncio.get_running_loop().sock_sendall(far, said)
     assert await served == "the other side reads too slowly"
     assert one.refused["slow reader"] == 1
+
+
+@pytest.mark.parametrize("late_s", [0.0, 60.0])
+def test_an_end_is_silent_by_the_turns_in_which_it_could_have_been_heard(late_s: float) -> None:
+    """A process that had no turn for a minute has heard nobody meanwhile, and that is not their silence."""
+    with closing(StandingLoop()) as loop:
+        near, far = socket.socketpair()
+        reader, writer = loop.run_until_complete(asyncio.open_connection(sock=near))
+        served = loop.create_task(Tunnel(reader, writer, False, Hello("near", ""), Nothing()).run())
+        far.sendall(wire.pack_hello(Hello("far", "far end")))
+        loop.pass_s(0.0)
+        for _ in range(int(SILENT_S / PING_S) - 1):
+            loop.pass_s(PING_S + late_s)
+            assert not served.done()
+        loop.pass_s(PING_S + late_s)
+        assert served.result() == "the other side closed the connection"
+        far.close()
+
+
+def test_an_end_that_says_something_is_kept() -> None:
+    with closing(StandingLoop()) as loop:
+        near, far = socket.socketpair()
+        reader, writer = loop.run_until_complete(asyncio.open_connection(sock=near))
+        one = Tunnel(reader, writer, False, Hello("near", ""), Nothing())
+        served = loop.create_task(one.run())
+        far.sendall(wire.pack_hello(Hello("far", "far end")))
+        loop.pass_s(0.0)
+        for _ in range(5):
+            far.sendall(wire.pack(wire.PONG))
+            loop.pass_s(2 * PING_S)
+        assert not served.done()
+        one.close()
+        loop.run_until_complete(served)
+        far.close()

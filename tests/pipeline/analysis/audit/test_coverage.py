@@ -11,13 +11,14 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import Row
 
-from pipeline.analysis.audit.coverage import CUT_OFF, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING, said
+from pipeline.analysis.audit.coverage import CUT_OFF, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING, UNREAD, said
 from pipeline.analysis.audit.dark import CRASH_NS, OPEN_NS, darkness
 from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.audit.uncovered import coverage
 from pipeline.analysis.audit.verdict import judge
 from pipeline.analysis.shared.inventory import Run
 from pipeline.engine.choice import SAIL
+from pipeline.input.unread import Unread
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ def test_nothing_is_known_where_rows_may_be_missing(runs: list[Run], dark: list[
     assert found == [(name, -ever if a is None else a, ever if b is None else b) for name, a, b in dark]
 
 
+def test_what_is_known_is_by_one_clock_and_without_journals() -> None:
+    """gw-b's clock is an hour ahead: its rows are not newer than those of gw-a for that."""
+    hour_ns, ever = 3600 * S, 1 << 62
+    runs = [run("a", 0, 90, False), run("b", 3600, 3699, False)]
+    found = {one.gateway: one for one in darkness(runs, (), {"b": hour_ns})}
+    assert found == {"a": ("a", 90 * S, ever), "b": ("b", 99 * S, ever - hour_ns)}
+    ended = [run("a", 0, 90, True), run("b", 3600, 3640, True)]
+    journals = [Unread("b", hour_ns + 41 * S, hour_ns + 95 * S)]
+    dark = list(darkness(ended, (), {"b": hour_ns}, journals))
+    assert dark == [("b", 41 * S, 95 * S + CRASH_NS)]
+
+
 def row(gateway: str, hub: str, kind: int = 0, last: int = 5, topologies: Any = None) -> Row:
     return Row(
         gateway=gateway, boot=1, hub=hub, bus=hub, dir=0, kind=kind, verdict=0, reason=None, peer=None,
@@ -78,6 +91,13 @@ def test_what_topologies_name_and_no_row_is_of_is_told() -> None:
     assert [one[:2] for one in coverage(taken[:1], (), 0)] == [(RECORDING, "gw-a")]
     stopped = row("gw-b", "", kind=2, last=6)
     assert [one[:2] for one in coverage([taken[0], stopped], (), 0)] == [(CUT_OFF, "gw-a")]
+    assert [one[0] for one in coverage([taken[0], stopped], (), 0, ahead={"gw-b": 2 * S})] == [RECORDING]
+    journals = [Unread("gw-a", 6 * S, 7 * S)]
+    found = coverage([taken[0], stopped], (), 0, journals=journals)
+    assert found == [(UNREAD, "gw-a", 6 * S, 7 * S, None)]
+    assert list(said(dict(zip(COLUMNS, one, strict=True)) for one in found)) == [
+        "the last rows of gw-a are in no file yet"
+    ]
 
 
 def carried(made: Capture, numbers: range, gateway: str, is_recorded: bool = True) -> None:
