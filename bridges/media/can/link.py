@@ -18,7 +18,7 @@ from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import BusPort, Port, SocketPort, explained, prepare, shut_down
 from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared
-from bridges.media.can.slcan import prepare_slcan
+from bridges.media.can.slcan import prepare_slcan, said_at
 from bridges.media.can.socketcand import connect_once
 from bridges.media.can.source import UNFRAMED_BYTES, put_source
 from bridges.media.can.state import BusState
@@ -29,10 +29,11 @@ from bridges.media.can.voice import Voice
 from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.shedding import Shed
 from bridges.protocols.selection import FILTERS_MAX
-from bus.errors import LinkError
+from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
 from bus.machine.groups import hear_own
 from bus.noise import Ear
+from bus.text import after
 
 if TYPE_CHECKING:
     from can import BusABC
@@ -127,7 +128,11 @@ class CanBus(DeviceLink[D]):
             bus = open_bus(interface, channel=channel, **self._bus_arguments())
             self._prepare_or_close(bus)
         except OSError as error:
-            raise OSError(explained(error, channel)) from error
+            raise OSError(after(explained(error, channel), said_at(channel))) from error
+        except Exception as error:
+            if said := said_at(channel):
+                raise OSError(after(words_of(error), said)) from error
+            raise
         return bus
 
     def _prepare_or_close(self, bus: Any) -> None:
