@@ -5,6 +5,7 @@ protocol.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,7 +15,12 @@ from bridges.media.can.medium import Can
 from bridges.media.tmq.medium import Tmq
 from bridges.media.uart.medium import Uart
 from bus.hub import Hub, Link
+from bus.serving.connection import Connection
+from bus.tmq.wire import Cutter
 from bus.transports.links import make_link
+from bus.transports.options import Tls
+from bus.transports.secure import Security
+from bus.transports.sockets import connect_to
 from devices.dbp.zeromq.sockets import Socket
 from tests.helpers.peers import until
 
@@ -52,6 +58,18 @@ async def test_what_a_busy_server_says_is_told(way: str) -> None:
         await until(lambda: "Port already in use" in link.fault, what=f"the words in {link.fault!r}")
         assert link.fault.isprintable()
         link.close()
+
+
+async def test_what_is_said_in_place_of_tls_is_told_by_a_connection() -> None:
+    """As to a gateway that dials a broker of leases."""
+    loop, security = asyncio.get_running_loop(), Security("tls+tcp://127.0.0.1:1", Tls(), False)
+    security.open()
+    async with await asyncio.start_server(_busy, "127.0.0.1", 0) as server:
+        sock = await connect_to(loop, socket.AF_INET, ("127.0.0.1", server.sockets[0].getsockname()[1]))
+        made = Connection(loop, security.secure(sock), "far", Cutter(), lambda *_: None, lambda _: None)
+        await until(lambda: made.closed)
+        assert made.words == f"{made.fault} after: Port already in use"
+        assert "Port" not in made.fault, "by which refused connections are counted"
 
 
 async def test_what_no_zeromq_says_is_told() -> None:
