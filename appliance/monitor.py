@@ -71,6 +71,7 @@ class Monitor:
         self._recent: dict[str, Told] = {}
         self._rejected: dict[str, Told] = {}
         self._waiting: list[bytes] = []
+        self._labels: Labels | None = None  # of this scan, once they are needed
 
     def record(
         self, kind: str, source: str, cause: str, level: int = logging.WARNING, **counts: int
@@ -90,6 +91,7 @@ class Monitor:
         _keep(self._links, [row.link for row in rows])
         _keep(self._loops, {hub.name for hub in hubs})
         accounts = self.accounts = {hub.name: hub.accounts() for hub in hubs}
+        self._labels = None
         back = self._scan_outages(accounts, now)
         for row in rows:
             self._scan_link(row, row.link in back)
@@ -177,7 +179,9 @@ class Monitor:
     def _source(self, name: str) -> str:
         """Return how events name an account, whose name stands behind that of its hub."""
         hub = next((hub for hub in self.accounts if name.startswith(f"{hub}/")), "")
-        return Labels(self._watched.rows()).source(hub, name.removeprefix(f"{hub}/"))
+        if self._labels is None:
+            self._labels = Labels(self._watched.rows())
+        return self._labels.source(hub, name.removeprefix(f"{hub}/"))
 
     def _scan_rejects(self, name: str, counts: Mapping[str, int], now: float) -> None:
         """Note new rejects by which somebody should look; a link that began anew counts from 0 again."""

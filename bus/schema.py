@@ -146,7 +146,7 @@ class OneOf(NamedTuple):
 
     def problem(self, given: list[str]) -> str:
         """Return what is wrong with the keys `given`; "" if nothing is."""
-        return _unlike_one(self.what, self.keys(), given)
+        return _unlike_one(self.what, self.keys, given)
 
 
 class KindOf(NamedTuple):
@@ -160,7 +160,7 @@ class KindOf(NamedTuple):
 
     def problem(self, given: list[str]) -> str:
         """Return what is wrong with the keys `given`; "" if nothing is."""
-        return _unlike_one(self.what, self.kinds.all(), given)
+        return _unlike_one(self.what, self.kinds.all, given)
 
 
 class Called(NamedTuple):
@@ -173,10 +173,10 @@ class Called(NamedTuple):
     kinds: Kinds[Any]
 
 
-def _unlike_one(what: str, keys: tuple[str, ...], given: list[str]) -> str:
+def _unlike_one(what: str, keys: Callable[[], tuple[str, ...]], given: list[str]) -> str:
     if len(given) == 1:
         return ""
-    return f"{what} is one of {', '.join(keys)}; found {', '.join(given) or 'none'}"
+    return f"{what} is one of {', '.join(keys())}; found {', '.join(given) or 'none'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 _LONGEST = 64  # difflib takes quadratic time for long input, which is no typing mistake anyway
 _LISTED = 24
@@ -17,6 +17,8 @@ _END_OF_LINE = re.compile("\r\n|\n|\r")
 _TELNET = re.compile(
     rb"\xff[\xfb-\xfe].", re.DOTALL
 )  # options (RFC 854), which servers offer before they speak
+MARK: Final = b"\xef\xbb\xbf"
+"""The mark of the byte order that editors of Windows put in front of a text in UTF-8."""
 
 
 def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:

@@ -212,8 +212,22 @@ def _without(words: pa.Array, pattern: str) -> pa.Array:
     return pc.replace_substring_regex(coded.dictionary, pattern, "").take(coded.indices)
 
 
+Numbered = tuple[Ints, Frames]
+"""Frames, and a number for each by which they are in order."""
+
+
 def frames_of(batch: pa.RecordBatch) -> Frames:
     """Return the CAN frames in rows of a capture, of all wires. Other rows are passed by."""
+    return _frames_of(batch)[1]
+
+
+def numbered_of(batch: pa.RecordBatch) -> Numbered:
+    """Return the CAN frames in rows of one run, with the numbers of the rows."""
+    rows, frames = _frames_of(batch)
+    return rows["cap_seq"].to_numpy(), frames
+
+
+def _frames_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Frames]:
     table = batch.filter(pc.and_(pc.equal(batch["kind"], int(Kind.WIRE)), pc.equal(batch["reason"], FRAMES)))
     found = parsed(table["payload"])
     if not found.good.all():
@@ -222,7 +236,7 @@ def frames_of(batch: pa.RecordBatch) -> Frames:
     names, channel = coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
     times = table["ts_ns"].to_numpy()
     is_sent = table["dir"].to_numpy() == int(Direction.TX)
-    return Frames.of([times, channel, is_sent, *found[:-1]], names)
+    return table, Frames.of([times, channel, is_sent, *found[:-1]], names)
 
 
 def ordered(runs: Sequence[Iterator[Frames]]) -> Iterator[Frames]:
@@ -230,22 +244,27 @@ def ordered(runs: Sequence[Iterator[Frames]]) -> Iterator[Frames]:
     if len(runs) == 1:
         yield from runs[0]
         return
-    held: dict[int, Frames] = {}
+    yield from in_order([((part.ts_ns, part) for part in run) for run in runs])
+
+
+def in_order(runs: Sequence[Iterator[Numbered]]) -> Iterator[Frames]:
+    """Merge frames of several runs by their numbers. Holds one chunk of each run."""
+    held: dict[int, Numbered] = {}
     while True:
         for number, run in enumerate(runs):
-            if number not in held and (chunk := next((part for part in run if len(part)), None)) is not None:
-                held[number] = chunk
+            if number not in held and (found := next((one for one in run if len(one[1])), None)):
+                held[number] = found
         if not held:
             return
-        until = min(int(chunk.ts_ns.max()) for chunk in held.values())
-        ready = []
-        for number, chunk in list(held.items()):
-            due = chunk.ts_ns <= until
+        until = min(int(numbers.max()) for numbers, _ in held.values())
+        ready = list[Numbered]()
+        for number, (numbers, chunk) in list(held.items()):
+            due = numbers <= until
             if due.any():
-                ready.append(chunk.chosen(due))
+                ready.append((numbers[due], chunk.chosen(due)))
             if due.all():
                 del held[number]
             else:
-                held[number] = chunk.chosen(~due)
-        merged = joined(ready)
-        yield merged.chosen(np.argsort(merged.ts_ns, kind="stable"))
+                held[number] = numbers[~due], chunk.chosen(~due)
+        order = np.argsort(np.concatenate([numbers for numbers, _ in ready]), kind="stable")
+        yield joined([chunk for _, chunk in ready]).chosen(order)

@@ -260,10 +260,11 @@ def _of_file(path: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def _moved(days: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
-    """Read the rows wherever they are now: a journal has become a file, or files were merged."""
+    """Read the rows wherever they are now: a journal has become a file, or files were merged. They stay there
+    from the look on, or one that moved meanwhile would be taken for one that has been deleted."""
     end = {piece.gateway: {piece.boot: [(piece.first, piece.last)]}}
-    held = [one for one in Live(days).held() if one.gateway == piece.gateway and one.journal is None]
     with reading(days):
+        held = [one for one in Live(days).held() if one.gateway == piece.gateway and one.journal is None]
         for one in pieces({}, end, held):
             if Path(one.path).exists():
                 yield from _of_file(Path(one.path), one)

@@ -6,7 +6,7 @@ that was merged of others, by us or by somebody else; only one with holes is rea
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +43,23 @@ def of_path(path: Path) -> Ranges:
     """Return the rows of a capture file. Raises `CaptureError`."""
     with opened(path) as file:
         return of(file)
+
+
+def entwined(paths: Iterable[Path]) -> Iterator[list[Path]]:
+    """Divide the files of one run, in the order of their names, into lists in which numbers go to and fro.
+
+    Rows of several days in no order do so, as at midnight in a log of two adapters. Raises `CaptureError`.
+    """
+    some, until = list[Path](), -1
+    for path in paths:
+        ends = [end for its in of_path(path).values() for one in its for end in one]
+        if some and min(ends, default=until + 1) > until:
+            yield some
+            some = []
+        some.append(path)
+        until = max([until, *ends])
+    if some:
+        yield some
 
 
 def _checked(file: ParquetFile, found: Ranges, rows: int) -> Ranges:

@@ -58,24 +58,30 @@ def read_directory(root: Path, told: bool = False) -> Iterator[Packet]:
 
 
 def _read_run(paths: list[Path], told: bool) -> Iterator[Packet]:
+    """Read the rows of a run in the order of their numbers, which may go to and fro between files."""
+    from capture.ranges import entwined
+
     before = b""
-    for path in paths:
-        gateway = gateway_of(path)
-        with opened(path) as file:
-            if not is_ours(file):
-                raise CaptureError(
-                    f"{path}: rewritten by another program; only pipeline jobs read such files"
-                )
-            topology = (topology_of(file) or b"") if told else b""
-            for batch in file.iter_batches(_ROWS):
-                for row in batch.to_pylist():
-                    if row["kind"] == Kind.CONTENTS:
-                        continue
-                    packet = packet_of(gateway, row)
-                    if topology != before:
-                        yield _told(packet, topology)
-                        before = topology
-                    yield packet
+    for some in entwined(paths):
+        files = (_read_file(path, told) for path in some)
+        for packet, topology in heapq.merge(*files, key=lambda one: one[0].cap_seq):
+            if topology != before:
+                yield _told(packet, topology)
+                before = topology
+            yield packet
+
+
+def _read_file(path: Path, told: bool) -> Iterator[tuple[Packet, bytes]]:
+    """Read the rows of a file, each with the topology that it was recorded under, if that is `told`."""
+    gateway = gateway_of(path)
+    with opened(path) as file:
+        if not is_ours(file):
+            raise CaptureError(f"{path}: rewritten by another program; only pipeline jobs read such files")
+        topology = (topology_of(file) or b"") if told else b""
+        for batch in file.iter_batches(_ROWS):
+            for row in batch.to_pylist():
+                if row["kind"] != Kind.CONTENTS:
+                    yield packet_of(gateway, row), topology
 
 
 def _told(first: Packet, topology: bytes) -> Packet:

@@ -23,6 +23,7 @@ def test_no_free_port_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_block_belongs_to_one_process_until_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     first, claims = 1000 * os.getpid(), list[int]()
     monkeypatch.setattr(ports, "claims", claims)  # each of them might be another process's
+    monkeypatch.setattr(ports, "_blocks", [])  # they are no ports of this process
     monkeypatch.setattr(ports, "PORTS", range(first, first + 3 * ports.BLOCK))
     found = [ports.claimed() for _ in range(3)]
     assert sorted(port for block in found for port in block) == list(ports.PORTS)

@@ -24,6 +24,7 @@ from appliance.alarms.notice import Notice, notice_of
 from appliance.alarms.states import State
 from appliance.alarms.telling import MakeOutlet, Teller
 from appliance.parts.bus import BusPart
+from appliance.status.conditions import carries
 from appliance.status.health import Concern
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
@@ -234,7 +235,8 @@ class AlarmWatch:
                     f"{self._gateway}/{row.source}",
                 )
                 value = self._values.of(book.alarm.spec.of, (row.hub.name, row.name))
-                book.link(tuple(key), of, row.link.state == "up", value, self._now_s)
+                is_up = carries(row.link.state, row.link.condition)
+                book.link(tuple(key), of, is_up, value, self._now_s)
                 here.add(tuple(key))
             if self._is_anew:
                 for deed in book.leave(here, self._now_s, self._clock_ns()):

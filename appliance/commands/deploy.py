@@ -95,6 +95,8 @@ def hosts_of(options: argparse.Namespace) -> dict[str, str]:
         name, _, host = word.partition("=")
         if name not in known:
             raise BusError(f"{options.file} has no gateway {name}; it has {', '.join(known)}")
+        if name in found:
+            raise BusError(f"--gateway {name} is there twice: it has one host")
         found[name] = host or known[name]
         if found[name].startswith("-"):
             raise BusError(f"{found[name]} is no host")

@@ -17,8 +17,9 @@ from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import type_of, with_hints
 from appliance.process.running import run_loop
 from bus.errors import FrameError
-from bus.machine.files import MARK, encoding_of
+from bus.machine.files import encoding_of
 from bus.machine.inputs import SILENT_S, open_input, opened, silence_of
+from bus.text import MARK
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 

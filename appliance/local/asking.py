@@ -91,8 +91,12 @@ class _Round:
             selector.register(sock, selectors.EVENT_READ, path)
 
     def _listen(self, selector: selectors.BaseSelector) -> None:
-        while selector.get_map() and (left_s := self._end_s - time.monotonic()) > 0:
-            for key, _ in selector.select(left_s):
+        left_s = 1.0
+        while selector.get_map() and left_s > 0:
+            left_s = self._end_s - time.monotonic()
+            for key, _ in selector.select(
+                max(0.0, left_s)
+            ):  # what has come by then counts, however late we look
                 if self._is_over(key):
                     _close(key, selector)
 

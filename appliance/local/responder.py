@@ -71,8 +71,10 @@ def _bound(path: Path) -> socket.socket:
     early = path.with_suffix(".open")
     early.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
     try:
+        os.fchmod(
+            sock.fileno(), 0o600
+        )  # Linux gives it to the file; a umask would hold for other threads, too
         sock.bind(str(early))
         sock.listen(1024)
         sock.setblocking(False)
@@ -80,8 +82,6 @@ def _bound(path: Path) -> socket.socket:
     except BaseException:
         sock.close()
         raise
-    finally:
-        os.umask(before)
     return sock
 
 

@@ -16,6 +16,7 @@ from appliance.parts.patch import Patch
 from appliance.parts.reading import Reading
 from appliance.parts.side import door_of, far_of, label_of, medium_plan, policy_of, replay_s
 from appliance.parts.site import BasePart, Entry, Revision, Site
+from appliance.status.conditions import carries
 from appliance.status.rows import LinkRow, apart
 from appliance.status.view import Beside
 from bridges.announcing import Trunks
@@ -302,7 +303,7 @@ class BridgePart(BasePart):
 
     def _is_up(self, link: Link) -> bool:
         if link.state == "up":
-            return link.condition != "bus-off"
+            return carries(link.state, link.condition)
         holding = self.candidacy is not None and self.candidacy.candidate.holding
         return holding and any(one is link and self._now() < until_s for one, until_s in self._fresh)
 

@@ -51,3 +51,8 @@ def judged(condition: str) -> Judgement:
         return Judgement("trouble", _NOISE, condition)
     word, why = _CONTROLLERS.get(controller(condition), ("degraded" if condition else "ok", ""))
     return Judgement(word, condition, why)
+
+
+def carries(state: str, condition: str) -> bool:
+    """Return whether messages can go by a link: it is up, and no CAN controller of it is off."""
+    return state == "up" and controller(condition) != "bus-off"

@@ -76,13 +76,23 @@ def worse(*states: State) -> State:
 
 
 def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:
+    """Yield the marks of gateways: each is as well as its own verdict says, as far as that is known here."""
+    verdicts = {row["name"]: row for row in status.get("plant", {}).get("gateways", ())}
+    verdicts[status["gateway"]] = status.get("health", {})
     for name in status["gateways"]:
-        if name == status["gateway"]:
-            yield gateway_id(name), Mark("ok", "this gateway")
-        elif name in status["silent"]:
+        is_here = name == status["gateway"]
+        if name in status["silent"] and not is_here:
             yield gateway_id(name), Mark("bad", "not seen from here")
         else:
-            yield gateway_id(name), Mark("ok", "lives")
+            yield (
+                gateway_id(name),
+                _of_verdict(verdicts.get(name, {}), "this gateway" if is_here else "lives"),
+            )
+
+
+def _of_verdict(verdict: Mapping[str, Any], word: str) -> Mark:
+    state = sign_of_word(verdict.get("word") or "ok")
+    return Mark(state, word, fault="" if state == "ok" else verdict["line"])
 
 
 def _of_claims(status: Status) -> Iterator[tuple[str, Mark]]:

@@ -46,4 +46,9 @@ class Rates:
         old = self._before.get(key)
         if old is None:
             return Rate()
-        return Rate(*(round((b - a) / span_s, 2) for a, b in zip(old, new, strict=True)))
+        return Rate(*(round(growth(a, b) / span_s, 2) for a, b in zip(old, new, strict=True)))
+
+
+def growth(old: int, new: int) -> int:
+    """Return by how much a total has grown; one that fell is of a part that began anew, and counts from 0."""
+    return new - old if new >= old else new

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from appliance.status.health import WORDS
 from appliance.status.ledger import Parted, reasons
 from appliance.status.overlay import sign_of_word
+from appliance.status.rates import growth
 from appliance.status.times import stamp
 from appliance.status.words import (
     counted,
@@ -185,7 +186,7 @@ def links(status: Status, before: Status | None, width: int | None, order: Order
     yield f"  {'link':{room}} {'state':8} {'peers':>5} {heads} {'queued':>7}"
     for hub, row in rows:
         earlier = old.get((hub, row["name"]), _NOTHING)
-        rates = [(row[f] - earlier[f]) / span_s for f in ("received", "sent")]
+        rates = [growth(earlier[f], row[f]) / span_s for f in ("received", "sent")]
         name = shorten(_label(hub, row), room)
         numbers = f"{row['live']:5} {rates[0]:9.0f} {rates[1]:9.0f} {row['queued']:7}"
         yield f"  {name:{room}} {state_word(row):8} {numbers}"
@@ -194,9 +195,9 @@ def links(status: Status, before: Status | None, width: int | None, order: Order
 
 def _measure(order: Order, row: Mapping[str, Any], earlier: Mapping[str, Any]) -> float:
     if order == "from":
-        return float(row["received"] - earlier["received"])
+        return float(growth(earlier["received"], row["received"]))
     if order == "to":
-        return float(row["sent"] - earlier["sent"])
+        return float(growth(earlier["sent"], row["sent"]))
     if order == "dropped":
         return float(lost(row["dropped"]))
     return float(row["queued"]) if order == "queued" else 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from appliance.status.conditions import judged
+from appliance.status.conditions import carries, judged
 from bridges.durable.settings import ACKNOWLEDGES
 from bus.reasons import is_intended
 from bus.report import READINGS
@@ -89,8 +89,8 @@ def troubles(status: Row) -> Iterator[str]:
     A standby is ready too: readiness says nothing about who forwards.
     """
     for part in status["parts"]:
-        if part["state"] not in ("", "up"):
-            yield f"{part['id']}: {part['state']}" + (f": {part['fault']}" if part["fault"] else "")
+        if part["state"] and not carries(part["state"], part.get("condition", "")):
+            yield ": ".join(filter(None, (part["id"], state_word(part), fault(part))))
     for role in status["candidates"]:
         if not role["ready"]:
             yield f"bridge {role['bridge']}: not ready: {role['cause']}"

@@ -14,6 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 
+from appliance.status.conditions import carries
 from appliance.status.health import WORDS
 from appliance.status.words import unlisted
 
@@ -187,8 +188,10 @@ def _filled(family: Family, values: Mapping[tuple[str, ...], float]) -> Metric:
 def _links(status: Status) -> Iterator[Metric]:
     """Yield the states of the links that are there now, with the labels of their counts."""
     rows = [(at, row) for at, row in _rows(status) if "state" in row]
-    up = {at: float(row["state"] == "up") for at, row in rows}
-    yield _filled(GaugeMetricFamily("buscoupler_link_up", "Whether a link is up.", labels=_LINK), up)
+    up = {at: float(carries(row["state"], row.get("condition", ""))) for at, row in rows}
+    yield _filled(
+        GaugeMetricFamily("buscoupler_link_up", "Whether a link is up, and not bus-off.", labels=_LINK), up
+    )
     lost = CounterMetricFamily("buscoupler_link_losses", "Times that a link was lost.", labels=_LINK)
     yield _filled(lost, _summed(rows, "losses"))
 

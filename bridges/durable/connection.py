@@ -223,8 +223,8 @@ class Connection:
 
     def _pass_on(self, plain: list[bytes]) -> None:
         if plain:
-            if self._end is None:  # so that it does not go back to the end, where it came from
-                self._be_plain()
+            if not (self._end or self._is_plain or self._is_closed):
+                self._has_waited()  # so that nothing goes back to the end, where it came from
             self._place.hub.publish(from_payloads(plain), self._origin)
             plain.clear()
 

@@ -23,6 +23,7 @@ from bus.keys import Keyring
 from bus.ledger import Stats
 from bus.machine.wake_hook import Standstill, stood_still
 from bus.noise import Ear
+from bus.text import plain
 from bus.vacancy import NO_DEVICE
 from bus.wire.batch import Batch
 
@@ -327,6 +328,7 @@ class DeviceLink(Wired, Generic[D]):
         self._wait(why)
 
     def _wait(self, why: str) -> None:
+        why = plain(" ".join(why.split()))  # a driver may quote what came
         if self.fault != why or self.state == "up":
             log.warning("%s: %s; will go on trying", self.name, why)
         self.state, self.fault = "waiting", why

@@ -118,7 +118,7 @@ class BrokerLink:
         def on_closed(connection: Connection) -> None:
             self._connection = None
             if self._security is not None and not connection.objects and self._task is not None:
-                self._warn(connection.fault)
+                self._warn(connection.words)
             self._candidate.reached(self._number, "unreachable", self._loop.time())
             gone.set()
             self._judge_safely()

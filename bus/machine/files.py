@@ -13,10 +13,10 @@ from typing import Final
 
 from bus.errors import BusError
 from bus.machine.touch import touching
+from bus.text import MARK
 
 TEXT_BYTES: Final = 1 << 20
 PEM_BYTES: Final = 16 << 20
-MARK: Final = b"\xef\xbb\xbf"
 _KINDS: Final = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFDIR: "a directory",

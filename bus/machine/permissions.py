@@ -13,6 +13,8 @@ DENIED: Final = 0o027
 """Permissions that no new file or directory has, and no file with a secret: 0640 and 0750 are left."""
 WRITABLE: Final = 0o022
 """Permissions by which other users could change the contents of a directory."""
+_OURS: Final = 0o077
+"""The umask while that of before is asked for: a thread can make a file in that moment."""
 _TRIES: Final = 100
 _given: list[int] = []  # umasks of those who started us
 
@@ -23,7 +25,7 @@ def limited() -> Iterator[None]:
 
     A stricter umask stays as strict as it is.
     """
-    _given.append(os.umask(0o777))
+    _given.append(os.umask(_OURS))
     os.umask(_given[-1] | DENIED)
     try:
         yield
@@ -35,7 +37,7 @@ def umask() -> int:
     """Return the umask of this process."""
     if _given:
         return _given[-1] | DENIED
-    found = os.umask(0o777)
+    found = os.umask(_OURS)
     os.umask(found)
     return found
 

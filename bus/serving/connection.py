@@ -8,6 +8,7 @@ from typing import Any
 from bus.ledger import Stats
 from bus.serving.limits import Limits
 from bus.serving.objects import MANY, Cutter, ObjectDecoder, Objects
+from bus.text import after
 from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import NoGathering
 from bus.transports.secure import SecureSocket
@@ -90,6 +91,11 @@ class Connection:
     def fault(self) -> str:
         """The reason why the connection was closed; "" if it was not, or from here without one."""
         return self._pipe.fault
+
+    @property
+    def words(self) -> str:
+        """The fault, with what the other side said in place of TLS. For people: it is no reason to count."""
+        return after(self.fault, self._socket.said if isinstance(self._socket, SecureSocket) else b"")
 
     @property
     def queued_bytes(self) -> int:

@@ -20,7 +20,8 @@ from weakref import WeakSet
 import pynng
 
 from bus.errors import ForkedError, LinkError
-from bus.machine.files import MARK, PEM_BYTES, read_bytes
+from bus.machine.files import PEM_BYTES, read_bytes
+from bus.text import MARK
 from bus.transports.options import MESSAGE_BYTES, Tls
 from bus.urls import split_url
 from bus.wire.batch import Buffer

@@ -29,6 +29,9 @@ SCRATCH_BYTES = 256 * 1024
 _DATES = "expired", "not yet valid"
 
 
+_SAID_BYTES = 256
+
+
 def context(url: str, tls: Tls, listens: bool) -> "ssl.SSLContext":
     """Return the TLS context of all connections of a link. Raises `LinkError` for unusable files."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
@@ -121,7 +124,8 @@ class Security:
 class SecureSocket:
     """One connection over TLS, set up by `shake()`. Connections of a loop can share the `scratch` buffer.
 
-    `pending`: there may be bytes to read that the socket does not announce.
+    `pending`: there may be bytes to read that the socket does not announce. `said` is what came first, until
+    the handshake is done.
     """
 
     __slots__ = (
@@ -138,6 +142,7 @@ class SecureSocket:
         "_socket",
         "_ssl",
         "pending",
+        "said",
     )
 
     def __init__(
@@ -154,7 +159,7 @@ class SecureSocket:
         self._read: Callable[[int, memoryview], int] = self._ssl.read  # type: ignore[assignment]
         self._left = memoryview(b"")  # encrypted, and not yet sent
         self._owed = 0  # see `send`
-        self._fault = ""
+        self._fault, self.said = "", b""
         self._secured = self._heard = self._ended = self.pending = False
 
     def fileno(self) -> int:
@@ -197,6 +202,7 @@ class SecureSocket:
                 raise OSError(_words(error)) from error
             else:
                 self._secured = self.pending = True
+                self.said = b""
                 self._flush_some()
             if self._ended:
                 raise OSError("closed during the TLS handshake" if self._heard else CLOSED_BY_PEER)
@@ -207,6 +213,8 @@ class SecureSocket:
         count = self._socket.recv_into(self._scratch)
         self._ended = not count
         self._heard |= count > 0
+        if not self._secured:
+            self.said = (self.said + self._scratch[: min(count, _SAID_BYTES)])[:_SAID_BYTES]
         self._incoming.write(self._scratch[:count])
 
     def recv(self, size: int) -> bytes:

@@ -86,6 +86,7 @@ class StreamPipe(Pipe):
         "_queue_bytes",
         "_queues",
         "_reader",
+        "_said",
         "_secure",
         "_socket",
         "_timer",
@@ -126,6 +127,7 @@ class StreamPipe(Pipe):
         self._budget, self._charged_bytes, self._partial_bytes = bounds.memory, 0, 0
         self._on_batch, self._on_close, self._on_ready, self._on_drained = calls
         self._handshake: Handshake | None = None
+        self._said = b""  # in the handshake
         self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None
         self._host, self._is_paused, self._toil = host, False, framing.toil
@@ -153,7 +155,7 @@ class StreamPipe(Pipe):
 
     def _on_silence(self, handshake_s: float) -> None:
         name = "handshake" if self._handshake is None else self._handshake.name
-        self.close(f"no {name} within {handshake_s:g} s")
+        self.close(after(f"no {name} within {handshake_s:g} s", self._heard_early))
 
     def _on_handshake(self) -> None:
         """Continue the handshake in its turn: anybody may begin one."""
@@ -171,7 +173,14 @@ class StreamPipe(Pipe):
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self.close(words_of(error))
+            self.close(after(words_of(error), self._heard_early))
+
+    @property
+    def _heard_early(self) -> bytes:
+        """The words of the peer before it was ready; none where the fault is a reason of a ledger."""
+        if self._framing.handshake is None:
+            return b""
+        return self._said or (b"" if self._secure is None else self._secure.said)
 
     def _shake(self) -> None:
         handshake = self._handshake
@@ -183,7 +192,9 @@ class StreamPipe(Pipe):
             self._say(handshake.begin())
         received = self._socket.recv(handshake.wants)
         if not received:  # who says nothing only looked whether anybody listens
-            return self.close(f"closed during the {handshake.name}" if handshake.begun else CLOSED_BY_PEER)
+            why = f"closed during the {handshake.name}" if handshake.begun else CLOSED_BY_PEER
+            return self.close(after(why, self._said))
+        self._said = (self._said + received)[-_SAID_BYTES:]
         self._say(handshake.feed(received))
         if handshake.fault:
             return self._refuse(handshake.fault, received)
@@ -203,7 +214,7 @@ class StreamPipe(Pipe):
 
     def _enter(self) -> None:
         self._disarm()
-        self._handshake = None
+        self._handshake, self._said = None, b""
         self.ready = True
         self._loop.add_reader(self._socket, self._reader)
         self._on_ready(self)

@@ -211,7 +211,7 @@ class Writer:
                 body,
                 bytes(size % 4),
             )
-        self._last_ns = max(self._last_ns, int(frames.ts_ns[-1]))
+        self._last_ns = max(self._last_ns, int(frames.ts_ns.max()))
         self._count += len(frames)
         self._held = b"".join(parts)
         while len(self._held) >= _CONTAINER_BYTES:

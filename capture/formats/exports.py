@@ -15,12 +15,25 @@ import pyarrow.compute as pc
 
 from bus.errors import words_of
 from bus.names import Names
+from capture import ranges
 from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
 from capture.formats.format import Format, RowOutput, Style
 from capture.formats.source import Source, Told
 from capture.formats.table import BY_KEY, format_of
 from capture.formats.target import written
-from capture.frames import FRAMES, Frames, Parsed, channel_of, channels_of, frames_of, ordered, parsed
+from capture.frames import (
+    FRAMES,
+    Frames,
+    Numbered,
+    Parsed,
+    channel_of,
+    channels_of,
+    frames_of,
+    in_order,
+    numbered_of,
+    ordered,
+    parsed,
+)
 from capture.pcapng import Packet
 from capture.schema import META_SOURCE, TOLD, Direction, Kind
 
@@ -117,17 +130,37 @@ def _in_directory(root: Path, place: Place) -> Found:
 
 
 def _of_run(paths: list[Path], told: Told, place: Place) -> Iterator[Frames]:
-    for path in paths:
-        with opened(path) as file:
-            if not is_ours(file):
-                raise CaptureError(
-                    f"{path}: rewritten by another program; only pipeline jobs read such files"
-                )
-            for batch in map(place.rows, file.iter_batches(_ROWS, columns=_COLUMNS)):
-                frames = frames_of(batch)
-                recorded = pc.sum(pc.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py() or 0
-                told.others += recorded - len(frames)
-                yield frames
+    """Yield the frames of a run in the order of its rows, which are in files of several days."""
+    for some in ranges.entwined(paths):
+        if len(some) == 1:
+            yield from _of_file(some[0], told, place)
+        else:
+            yield from in_order([_numbered(path, told, place) for path in some])
+
+
+def _of_file(path: Path, told: Told, place: Place) -> Iterator[Frames]:
+    for batch in _batches(path, place, _COLUMNS):
+        frames = frames_of(batch)
+        told.others += _recorded(batch) - len(frames)
+        yield frames
+
+
+def _numbered(path: Path, told: Told, place: Place) -> Iterator[Numbered]:
+    for batch in _batches(path, place, [*_COLUMNS, "cap_seq"]):
+        numbers, frames = numbered_of(batch)
+        told.others += _recorded(batch) - len(frames)
+        yield numbers, frames
+
+
+def _batches(path: Path, place: Place, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    with opened(path) as file:
+        if not is_ours(file):
+            raise CaptureError(f"{path}: rewritten by another program; only pipeline jobs read such files")
+        yield from map(place.rows, file.iter_batches(_ROWS, columns=columns))
+
+
+def _recorded(batch: pa.RecordBatch) -> int:
+    return pc.sum(pc.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py() or 0
 
 
 def _of_items(items: Iterator[Frames | list[Packet]], told: Told, place: Place) -> Iterator[Frames]:

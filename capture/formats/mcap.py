@@ -8,7 +8,9 @@ pyarrow.
 import base64
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
+from math import inf
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -36,6 +38,7 @@ _FRAMES: Final = 1 << 14
 _CHANNELS_MAX: Final = 1 << 16
 _OWN_TOPICS_MAX: Final = _CHANNELS_MAX - 3
 """The topics of their own that a file has: numbers of channels are u16 from 1, and two are for the rest."""
+_NUMERAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _LARGEST: Final = (1 << 63) - 1
 FRAME, VALUE = "buscoupler.CanFrame", "buscoupler.Value"
 _NUMBER, _FLAG, _BYTES = (
@@ -289,12 +292,13 @@ def _text(data: bytes) -> str:
 
 
 def value_of(data: bytes) -> dict[str, Any]:
-    """Return the number or the text that data are, as far as that can be told."""
+    """Return the number or the text that data are, as far as that can be told: a number is one for `signals`
+    too."""
     try:
         text = data.decode()
-        number = float(text)
     except UnicodeDecodeError:
         return {}
-    except ValueError:
-        return {"text": text} if text and text.isprintable() else {}
-    return {"value": number} if number - number == 0 else {"text": text}
+    number = float(bare) if _NUMERAL.fullmatch(bare := text.strip(" \t\r\n\0")) else inf
+    if number - number == 0:
+        return {"value": number}
+    return {"text": text} if text and text.isprintable() else {}

@@ -12,13 +12,12 @@ from types import TracebackType
 from typing import BinaryIO, Final
 
 from bus.machine.inputs import opened
+from bus.text import MARK
 from capture.files import CaptureError
 
 PIECE_BYTES: Final = 1 << 20
 LINE_BYTES_MAX: Final = 1 << 16
 _HEAD_BYTES: Final = 1 << 16
-BOM: Final = b"\xef\xbb\xbf"
-"""The mark that editors of Windows put in front of a text."""
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _EXAMPLE_CHARS: Final = 60
 
@@ -193,7 +192,7 @@ def line_blocks(source: Source, is_whole: Callable[[bytes], bool]) -> Iterator[b
     rest, skipping, is_first = b"", False, True
     while piece := source.read():
         if is_first:
-            piece, is_first = piece.removeprefix(BOM), False
+            piece, is_first = piece.removeprefix(MARK), False
         if skipping:
             _, end, piece = piece.partition(b"\n")
             skipping = not end

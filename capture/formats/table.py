@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Final
 
+from bus.text import MARK
 from capture.files import CaptureError
 from capture.formats.format import Format
-from capture.formats.source import BOM
 
 PCAPNG: Final = Format(
     key="pcapng",
@@ -122,7 +122,7 @@ def by_name(name: str) -> Format | None:
 
 def format_of(name: str, head: bytes) -> Format:
     """Return the format of a file by its first bytes, or by its name. Raises `CaptureError`."""
-    head = head.removeprefix(BOM)
+    head = head.removeprefix(MARK)
     for one in FORMATS:
         looks = one.looks and re.search(one.looks, head, re.MULTILINE)
         if one.reads and (looks or head.startswith(one.signs)):

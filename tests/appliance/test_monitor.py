@@ -195,6 +195,31 @@ def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, moni
     ]
 
 
+def test_drops_and_rejects_are_told_by_the_name_of_the_link_for_people(
+    parts: Parts, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, asked = "1 can/can:can0", list[int]()
+    stats = {one: Stats() for one in (name, "2 can/can:can1")}
+    for one, counts in stats.items():
+        parts.hub.keep(one, counts)
+
+    def rows() -> Iterable[LinkRow]:
+        asked.append(1)
+        return [LinkRow(parts.hub, name, parts.link, label="axis")]
+
+    monitor.scan(0)
+    for counts in stats.values():
+        counts.offered += 1
+        counts.drop("queue full")
+        counts.reject("forged")
+    monkeypatch.setattr(parts, "rows", rows)
+    parts.linked = False
+    monitor.scan(1)
+    assert {one.source for one in monitor.concerns(1)} >= {"plant/axis", "plant/can:can1"}
+    assert not [one for one in monitor.concerns(1) if name in one.source]
+    assert len(asked) == 5  # for the links, the outages, all names together, and twice for the concerns
+
+
 def test_drops_of_a_part_that_was_away_are_told_from_the_first_on() -> None:
     parts = Parts(linked=False)
     monitor = Monitor("gw", parts)

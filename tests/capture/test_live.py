@@ -1,9 +1,11 @@
 """What is new in a recorder's directory: each row once, from journals and files, as they move."""
 
+import fcntl
 import os
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -60,6 +62,28 @@ def test_a_journal_that_became_a_file_before_it_was_read(tmp_path: Path) -> None
     found = pieces({}, end, look.held())
     recording.finish()
     assert numbers(look.days, found) == [0, 1, 2]
+
+
+def test_files_that_are_merged_as_a_journal_is_looked_for_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal has become a file, which a compaction moves as soon as it may."""
+    look, recording = Live(days_directory(tmp_path)), Recording(tmp_path)
+    recording.add(5)
+    found = pieces({}, latest({}, look.held(), None), look.held())
+    made, real = recording.finish(), Live.held
+
+    def held(its: Live) -> list[live.Held]:
+        there = real(its)
+        directory = os.open(its.days, os.O_RDONLY)
+        with suppress(BlockingIOError):  # else a reader keeps files where they are
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            made.rename(made.with_name(f"1{made.name}"))
+        os.close(directory)
+        return there
+
+    monkeypatch.setattr(Live, "held", held)
+    assert numbers(look.days, found) == [0, 1, 2, 3, 4]
 
 
 def test_rows_that_are_in_a_journal_and_a_file_come_once(tmp_path: Path) -> None:

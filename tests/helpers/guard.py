@@ -65,9 +65,10 @@ def install() -> None:
 
 def check(event: str, arguments: tuple[Any, ...]) -> None:
     """Fail the test that runs now if an audit event shows what it may not do."""
+    # Python takes its names from a module when it ends, and there are events after that.
     if event == "socket.bind" and _TEST in os.environ:
         _check_bind(*arguments)
-    elif event in STARTS and _TEST in os.environ and not is_slow(_test()):
+    elif STARTS and event in STARTS and _TEST in os.environ and not is_slow(_test()):
         pytest.fail(f"{_test()} starts a process ({event}): name it in tests/slow.txt", pytrace=False)
 
 

@@ -46,10 +46,12 @@ def is_choice(node: MappingNode, annotation: Any, gateways: Collection[str]) -> 
         return whole and 0 < len(keys) == len(node.value) and all(key in gateways for key in keys)
     if any(map(is_mapping, members(bare))):
         return 0 < len(keys) == len(node.value) and all(key in gateways for key in keys)
+    if not any(key in gateways for key in keys):
+        return False  # without the keys of the record, for which all installed packages are searched
     own = _keys(bare) if isinstance(bare, type) and issubclass(bare, Record) else ()
     if (called := called_of(unwrap(present(unwrap(annotation)[0]))[1])) is not None:
         own = called.kinds.all()
-    return any(key in gateways for key in keys) and not any(key in own for key in keys)
+    return not any(key in own for key in keys)
 
 
 def is_mapping(annotation: Any) -> bool:

@@ -1,7 +1,7 @@
 """Reading a raw CAN socket one frame at a time, where `recvmmsg` cannot be called: without `ctypes`."""
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,6 +28,19 @@ class Arrived(NamedTuple):
     dropped: int | None = None
 
 
+def noted(notes: Iterable[tuple[int, int, bytes]]) -> tuple[Sequence[int], int | None]:
+    """Return the `stamps_ns` and `dropped` of `Arrived` that the notes of `recvmsg` tell of one frame."""
+    dropped: int | None = None
+    stamps_ns: tuple[int, ...] = ()
+    for level, kind, value in notes:
+        if level == socket.SOL_SOCKET and kind == SO_RXQ_OVFL and len(value) == _COUNTER.size:
+            (dropped,) = _COUNTER.unpack(value)
+        elif level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) == _TIME.size:
+            seconds, rest_ns = _TIME.unpack(value)
+            stamps_ns = (seconds * _SECOND_NS + rest_ns,)
+    return stamps_ns, dropped
+
+
 class OneByOne:
     """An inbox that asks for one frame after the other."""
 
@@ -39,12 +52,4 @@ class OneByOne:
     def read(self) -> Arrived:
         """Return the next frame. Raises `OSError`: EAGAIN if there is none."""
         raw, notes, flags, _ = self._receive(FD_BYTES, NOTE_BYTES, DONTWAIT)
-        dropped: int | None = None
-        stamps_ns: tuple[int, ...] = ()
-        for level, kind, value in notes:
-            if level == socket.SOL_SOCKET and kind == SO_RXQ_OVFL and len(value) == _COUNTER.size:
-                (dropped,) = _COUNTER.unpack(value)
-            elif level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) == _TIME.size:
-                seconds, rest_ns = _TIME.unpack(value)
-                stamps_ns = (seconds * _SECOND_NS + rest_ns,)
-        return Arrived((unpack_frame(raw, OWN if flags & CONFIRM else 0),), stamps_ns, dropped)
+        return Arrived((unpack_frame(raw, OWN if flags & CONFIRM else 0),), *noted(notes))

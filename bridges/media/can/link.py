@@ -1,12 +1,10 @@
-"""A link over a CAN bus: Cyphal/CAN transfers on any python-can interface (docs/wire/can.md)."""
+"""A link over a CAN bus: Cyphal/CAN transfers (docs/wire/can.md)."""
 
-import os
 import random
-import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bridges.items import EXTENDED
 from bridges.media.can.codec import RESERVED, SERVICE, can_id, subject_mask
@@ -15,10 +13,11 @@ from bridges.media.can.library import open_bus, python_can
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import LISTENING, Can
 from bridges.media.can.pipe import CanPipe
-from bridges.media.can.port import BusPort, Port, SocketPort, explained, prepare, shut_down
+from bridges.media.can.port import BusPort, Port, explained, shut_down
+from bridges.media.can.raw import Filter, OwnBus, RawBus
 from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared
-from bridges.media.can.slcan import prepare_slcan
+from bridges.media.can.slcan import prepare_slcan, said_at
 from bridges.media.can.socketcand import connect_once
 from bridges.media.can.source import UNFRAMED_BYTES, put_source
 from bridges.media.can.state import BusState
@@ -26,19 +25,23 @@ from bridges.media.can.strangers import Strangers
 from bridges.media.can.subjects import Subjects
 from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.can.voice import Voice
-from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need
+from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need, preload
 from bridges.media.shedding import Shed
 from bridges.protocols.selection import FILTERS_MAX
-from bus.errors import LinkError
+from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
-from bus.machine.groups import hear_own
 from bus.noise import Ear
+from bus.text import after
 
 if TYPE_CHECKING:
     from can import BusABC
 
-# interfaces that do not wait when they are asked not to; a thread reads all others
-_NEVER_WAITS = ("socketcan", "udp_multicast", "virtual", "slcan", "socketcand")
+OpenBus: TypeAlias = "OwnBus | BusABC"
+OURS: Final = {"socketcan": "bridges.media.can.raw", "udp_multicast": "bridges.media.can.group"}
+"""The interfaces that we open ourselves, without python-can, and the modules that do."""
+
+# interfaces of python-can that do not wait when they are asked not to; a thread reads all others
+_NEVER_WAITS = ("virtual", "slcan", "socketcand")
 AGE_MS = 500  # that a frame waits, at most, where nothing else is said
 
 
@@ -66,13 +69,13 @@ class CanBus(DeviceLink[D]):
         if in_flight is not None and in_flight < 1:
             raise LinkError(f"{self.name}: it needs in_flight of at least 1")
         self.bus = BusState()
-        unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
+        unknown(options.interface)  # loads the library here, which takes long, and not when the link opens
         self._shared = Shared(
             self.name, options, self.stats, self.shed, in_flight, self.bus, Echoes(), self.wire_tap
         )
 
-    def _filters(self) -> list[dict[str, Any]] | None:
-        """Return the filter of the kernel, as python-can has it; None if all frames are to come."""
+    def _filters(self) -> Sequence[Filter] | None:
+        """Return the filters of the kernel; None if all frames are to come."""
         raise NotImplementedError
 
     @property
@@ -102,61 +105,63 @@ class CanBus(DeviceLink[D]):
         arguments |= options.options
         if options.listen_only:
             arguments |= LISTENING[options.interface]
-        if options.fd or options.interface == "udp_multicast":  # udp_multicast hides FD frames otherwise
+        if options.fd:
             arguments["fd"] = True
-        if options.interface == "socketcan":
-            arguments.setdefault("can_filters", self._filters())
         return arguments
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start to open the bus. Raises `LinkError` if python-can, or the interface in it, is missing."""
-        text = unknown(self.options.interface)  # loads python-can, if it is there
-        need(self.name, "can", "python-can", "can")
+        """Start to open the bus. Raises `LinkError` if a library, or the interface in it, is missing."""
+        text = unknown(self.options.interface)  # loads the library, if it is there
+        if self.options.library:
+            need(self.name, *self.options.library, "can")
         if text:
             raise LinkError(f"{self.name}: {text}")
         super().open(hub, loop)
 
-    def _open_bus(self) -> "BusABC":
+    def _open_bus(self) -> OpenBus:
         """Open the bus. Runs in a worker thread: it may block and raise any exception."""
         channel, interface = str(self.options.channel), self.options.interface
         if self.options.listen_only and interface == "socketcan" and (why := trouble(channel)):
             raise OSError(why)
+        try:
+            if interface == "socketcan":
+                return RawBus(channel, self._filters())
+            if interface == "udp_multicast":
+                from bridges.media.can.group import GroupBus  # late: it needs MessagePack
+
+                return GroupBus(channel, **{key: int(value) for key, value in self.options.options.items()})
+            return self._open_foreign(channel, interface)
+        except OSError as error:
+            raise OSError(after(explained(error, channel), said_at(channel))) from error
+        except Exception as error:
+            if said := said_at(channel):
+                raise OSError(after(words_of(error), said)) from error
+            raise
+
+    def _open_foreign(self, channel: str, interface: str) -> "BusABC":
+        """Open a bus of python-can."""
         if interface == "socketcand":
             connect_once()
+        bus = open_bus(interface, channel=channel, **self._bus_arguments())
         try:
-            bus = open_bus(interface, channel=channel, **self._bus_arguments())
-            self._prepare_or_close(bus)
-        except OSError as error:
-            raise OSError(explained(error, channel)) from error
-        return bus
-
-    def _prepare_or_close(self, bus: Any) -> None:
-        try:
-            self._prepare(bus)
+            if interface == "slcan":
+                prepare_slcan(bus, self.options.bitrate, self.options.data_bitrate)
+            else:
+                put_source(bus)
         except Exception:
             shut_down(bus)
             raise
+        return bus
 
-    def _prepare(self, bus: Any) -> None:
-        if self.options.interface == "socketcan":
-            prepare(bus.socket)
-        elif self.options.interface == "slcan":
-            prepare_slcan(bus, self.options.bitrate, self.options.data_bitrate)
-        else:
-            if self.options.interface == "udp_multicast":
-                with socket.socket(fileno=os.dup(bus.fileno())) as same:
-                    hear_own(same)
-            put_source(bus)
-
-    def _port(self, bus: "BusABC") -> Port:
-        interface = self.options.interface
-        return SocketPort(bus) if interface == "socketcan" else BusPort(bus, interface not in _NEVER_WAITS)
+    def _port(self, bus: OpenBus) -> Port:
+        waits = self.options.interface not in _NEVER_WAITS
+        return bus.port() if isinstance(bus, OwnBus) else BusPort(bus, waits)
 
     def _restarter(self) -> Restarter:
         return Restarter(str(self.options.channel), self._loop, self._pauses.fresh())
 
 
-class CanLink(CanBus["BusABC"]):
+class CanLink(CanBus[OpenBus]):
     """A CAN bus as a link of TMQ: a node, whose id no other node on the bus uses.
 
     What only listens may be without an id. A node without FD rejects FD frames (`fd on classic`) if its
@@ -173,16 +178,16 @@ class CanLink(CanBus["BusABC"]):
         identifier, subjects = can_id(options.subject, options.node or 0), Subjects(options.pattern_subjects)
         self.node = Node(identifier, self.seals, self.strangers, subjects)
 
-    def _filters(self) -> list[dict[str, Any]]:
+    def _filters(self) -> Sequence[Filter]:
         return subject_filters(self.options.subjects_of_tmq)
 
-    def _open_device(self) -> "BusABC":
+    def _open_device(self) -> OpenBus:
         return self._open_bus()
 
-    def _release(self, device: "BusABC") -> None:
+    def _release(self, device: OpenBus) -> None:
         shut_down(device)
 
-    def _make_pipe(self, device: "BusABC", context: PipeContext) -> OpenPipe:
+    def _make_pipe(self, device: OpenBus, context: PipeContext) -> OpenPipe:
         voice: Voice = TransferVoice(self._shared, self.node)
         self.strangers.open(self._loop)
         return CanPipe(self._shared, self._port(device), voice, self._restarter(), context)
@@ -204,7 +209,10 @@ class CanLink(CanBus["BusABC"]):
 
 
 def unknown(interface: str) -> str:
-    """Return what is wrong if python-can has no interface of that name, and what to do; "" if it has one."""
+    """Return what is wrong if there is no interface of that name, and what to do; "" if there is one."""
+    if interface in OURS:
+        preload(OURS[interface])
+        return ""
     try:
         known = python_can().VALID_INTERFACES
     except ImportError:
@@ -212,9 +220,9 @@ def unknown(interface: str) -> str:
     return "" if interface in known else f"unknown interface: use one of {', '.join(sorted(known))}"
 
 
-def subject_filters(subjects: Sequence[int]) -> list[dict[str, Any]]:
+def subject_filters(subjects: Sequence[int]) -> Sequence[Filter]:
     """Return kernel filters that pass only messages of these subjects, from any node; of too many, all."""
     pairs = [subject_mask(subject) for subject in subjects]
     if len(pairs) > FILTERS_MAX:
         pairs = [(EXTENDED, EXTENDED | SERVICE | RESERVED)]
-    return [{"can_id": identifier, "can_mask": mask, "extended": True} for identifier, mask in pairs]
+    return [(identifier | EXTENDED, mask | EXTENDED) for identifier, mask in pairs]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from bridges.items import EXTENDED, FD
 from bridges.media.can.codec import frame_seconds, transfer_seconds
@@ -34,14 +34,15 @@ LISTENING: dict[str, dict[str, Any]] = {
     "virtual": {},
 }
 """What python-can's interfaces take so that a controller acknowledges nothing; the last two have none."""
+_OF_GROUPS: Final = "hop_limit", "port"
 GATHER_MS = 5
 _SUBJECTS_MAX = 1024
-_UDP_PORT = 43113  # the default port of python-can's udp_multicast
+UDP_PORT = 43113  # the default port of udp_multicast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Can(Medium):
-    """A CAN or CAN FD bus: Cyphal/CAN v1 message transfers, through python-can."""
+    """A CAN or CAN FD bus: Cyphal/CAN v1 message transfers."""
 
     LINK: ClassVar = "bridges.media.can.link:CanLink"
     SPEAKS: ClassVar = "bridges.media.can.spoken:CanSpoken"
@@ -67,7 +68,9 @@ class Can(Medium):
 
     SHORT: ClassVar = "channel"
     channel: Annotated[str | int, "as the interface names it: `can0`, `/dev/ttyACM0`, `239.74.163.2`"]
-    interface: Annotated[Name, "python-can's name of the adapter"] = "socketcan"
+    interface: Annotated[
+        Name, "python-can's name of the adapter; it opens all but `socketcan` and `udp_multicast`"
+    ] = "socketcan"
     fd: Annotated[bool, "the controller is a CAN FD one"] = False
     bitrate: Annotated[
         Annotated[int, Range(1_000, 20_000_000)] | None,
@@ -115,6 +118,9 @@ class Can(Medium):
         twice = {"channel", "interface", "fd", "bitrate", "data_bitrate"} & set(self.options)
         if twice:
             raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
+        if self.interface == "udp_multicast" and (strange := set(self.options) - set(_OF_GROUPS)):
+            takes = " and ".join(_OF_GROUPS)
+            raise ValueError(f"options: udp_multicast takes {takes}, not {', '.join(sorted(strange))}")
         if not self.options.get("local_loopback", True):
             raise ValueError("local_loopback must be on: it confirms that a frame was sent")
         if self.interface == "socketcan" and "/" in str(self.channel):
@@ -215,7 +221,7 @@ class Can(Medium):
 
     def wire(self, machine: str) -> str:
         if self.interface == "udp_multicast":
-            return f"can {self.channel}:{self.options.get('port', _UDP_PORT)}"
+            return f"can {self.channel}:{self.options.get('port', UDP_PORT)}"
         return f"can {self.device} of {machine}"
 
     @property
@@ -243,8 +249,15 @@ class Can(Medium):
     def needs_node(self) -> bool:
         return self.node is None and not self.listen_only
 
+    @property
+    def library(self) -> tuple[str, str] | None:
+        """The module that opens the bus, and its package; None where it takes none."""
+        ours = {"socketcan": None, "udp_multicast": ("msgpack", "msgpack")}
+        return ours.get(self.interface, ("can", "python-can"))
+
     def needs(self) -> Iterator[Need]:
-        yield Library("can", "python-can", "can")
+        if self.library:
+            yield Library(*self.library, "can")
         if self.interface == "socketcan":
             yield Sockets("AF_CAN")
             yield Probe("bridges.media.can.port:trouble", (str(self.channel),))
@@ -252,8 +265,6 @@ class Can(Medium):
                 yield Probe("bridges.media.can.listening:trouble", (str(self.channel),))
         else:
             yield Probe("bridges.media.can.link:unknown", (self.interface,))
-        if self.interface == "udp_multicast":
-            yield Library("msgpack", "msgpack", "can")
         if self.interface == "slcan" and str(self.channel).startswith("/"):
             yield Device(str(self.channel), "plug it in, or look for its name in /dev/serial/by-id")
 

@@ -1,4 +1,4 @@
-"""An open CAN bus, in two kinds: a SocketCAN socket used directly, or any interface of python-can."""
+"""An open CAN bus, in two kinds: a socket of our own, or any interface of python-can."""
 
 import contextlib
 import errno
@@ -113,16 +113,13 @@ def inbox_of(sock: Any) -> Inbox:
     return OneByOne(sock)
 
 
-class SocketPort:
-    """A raw SocketCAN socket. python-can opens it, but we use it directly."""
+class DirectPort:
+    """The base class of ports on a socket of our own: `bus` has it, and `inbox` reads it."""
 
-    confirms = True
-    is_alone = False  # without an acknowledgement, nothing is confirmed
+    is_alone = False
 
-    def __init__(self, bus: Any) -> None:
-        self._bus, self._socket = bus, bus.socket
-        self._inbox, self._outbox = inbox_of(bus.socket), outbox_of(bus.socket)
-        self._interface = str(getattr(bus, "channel", ""))
+    def __init__(self, bus: Any, inbox: Inbox) -> None:
+        self._bus, self._socket, self._inbox = bus, bus.socket, inbox
         self._dropped = self.overruns = 0
 
     def fileno(self) -> int:
@@ -159,6 +156,20 @@ class SocketPort:
         self.overruns += (dropped - self._dropped) & 0xFFFFFFFF
         self._dropped = dropped
 
+    def close(self) -> None:
+        shut_down(self._bus)
+
+
+class SocketPort(DirectPort):
+    """A raw SocketCAN socket. `is_alone` is False: without an acknowledgement, nothing is confirmed."""
+
+    confirms = True
+
+    def __init__(self, bus: Any) -> None:
+        super().__init__(bus, inbox_of(bus.socket))
+        self._outbox = outbox_of(bus.socket)
+        self._interface = str(getattr(bus, "channel", ""))
+
     def write(self, frame: CanFrame) -> None:
         self._socket.send(pack_frame(frame), DONTWAIT)
 
@@ -174,9 +185,6 @@ class SocketPort:
             carrier = (_NET / self._interface / "carrier").read_text().strip()
             return "error-active" if carrier == "1" else "bus-off"
         return "unknown"
-
-    def close(self) -> None:
-        shut_down(self._bus)
 
 
 def trouble(interface: str) -> str:

@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from bridges.media.can.codec import FD_LENGTHS
 from bridges.media.can.source import Heard, Source
@@ -17,6 +18,8 @@ from bridges.media.hangup import has_ended
 
 _READ_BYTES = 65536
 _LINE_BYTES = 256  # the longest line is shorter: 1 + 8 + 1 + 128 + 8
+_SAYS_S = 0.5
+_SAID_BYTES = 256
 _STAMP_DIGITS = 8  # a time may stand behind a frame
 _ENDS = re.compile(rb"[\r\n\a]")
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
@@ -35,6 +38,24 @@ def is_frame(line: bytes) -> bool:
         return False
     size = 0 if letter in "rR" else 2 * FD_LENGTHS[code]
     return 0 <= len(line) - head - size <= _STAMP_DIGITS
+
+
+def said_at(channel: str) -> bytes:
+    """Return what a serial server says to who connects, such as that its port is in use; b"" for nothing.
+
+    It says so before it hangs up, and python-can, which writes at once, reads nothing of it. Blocks shortly.
+    """
+    url = urlsplit(channel)
+    if url.scheme != "socket":
+        return b""
+    said = b""
+    try:
+        with socket.create_connection((url.hostname, url.port), timeout=_SAYS_S) as server:
+            while len(said) < _SAID_BYTES and (more := server.recv(_SAID_BYTES)):
+                said += more
+    except (OSError, ValueError):
+        pass  # it says no more
+    return said
 
 
 class BufferedLine(Source):

@@ -4,15 +4,16 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import compress
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bridges.items import ERROR, FD, FD_ON_CLASSIC, OWN, CanFrame
 from bridges.media.can.clock import Clock
 from bridges.media.can.codec import subject_mask
-from bridges.media.can.link import CanBus
+from bridges.media.can.link import CanBus, OpenBus
 from bridges.media.can.medium import Can
 from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import shut_down
+from bridges.media.can.raw import Filter
 from bridges.media.can.shared import Shared
 from bridges.media.can.strangers import Strangers
 from bridges.media.can.voice import Inbound, OnFrame, OnFrames, Voice
@@ -23,9 +24,6 @@ from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Sent, Translator, Wire, always
 from bus.wire.batch import Batch, Frames, from_payloads
 
-if TYPE_CHECKING:
-    from can import BusABC
-
 FOREIGN = "foreign"
 ECHO_S = 10.0
 """The time that a frame which we sent may take to come back, where a driver has no mark for it."""
@@ -34,7 +32,7 @@ ECHO_S = 10.0
 class Conversation(NamedTuple):
     """An open bus, and the translator of what is said there."""
 
-    bus: "BusABC"
+    bus: OpenBus
     translator: Translator[CanFrame]
 
 
@@ -59,12 +57,12 @@ class CanSpoken(CanBus[Conversation]):
         super().__init__(options, shed=shed, **rest)
         self.strangers = Strangers(self.name, "", subjects, protocol.way.inward != (), protocol.noun)
 
-    def _filters(self) -> list[dict[str, Any]] | None:
+    def _filters(self) -> Sequence[Filter] | None:
         filters = self.protocol.filters()
         if filters is None:
             return None
         # with the bit of error frames in its mask, a filter is one of the kernel's for these alone
-        return [{"can_id": one & ~ERROR, "can_mask": mask & ~ERROR} for one, mask in filters]
+        return [(one & ~ERROR, mask & ~ERROR) for one, mask in filters]
 
     def _open_device(self) -> Conversation:
         clock = Clock(self._loop.time, time.time)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bridges.protocols.dbc.compiled import fits
 from bridges.protocols.dbc.layout import Database, Flaw, Message, Signal
-from bus.machine.files import read_bytes
+from bus.machine.files import encoding_of, read_bytes
 from bus.machine.touch import touching
+from bus.text import MARK
 
 if TYPE_CHECKING:
     from cantools.database.can import Database as CanDatabase
@@ -62,7 +63,14 @@ def _read(path: str, is_j1939: bool | None, changed_ns: int, size: int) -> Datab
 
 
 def _text(data: bytes, form: str) -> str:
-    """Return the text of a file: UTF-8, or else the code page of the tools that write DBC and SYM."""
+    """Return the text of a file: UTF-8, or else the code page of the tools that write DBC and SYM.
+
+    Raises `Unreadable` for a file without text, and for one in another encoding.
+    """
+    if not data.removeprefix(MARK).strip():
+        raise Unreadable("it is empty")
+    if found := encoding_of(data) or (b"\0" in data and "no text, or UTF-16 without a mark"):
+        raise Unreadable(f"it is {found}: save it as UTF-8", 1, 1)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

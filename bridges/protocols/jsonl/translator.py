@@ -8,6 +8,7 @@ from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.jsonl.reading import Unreadable, compact, read, written
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, Wire, frame, published
+from bus.text import MARK
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 from bus.wire.notation import token_in
 
@@ -33,7 +34,7 @@ class JsonTranslator(DelimitedTranslator):
         self._tokens: dict[str, int] = {}
 
     def _frames(self, run: bytes) -> Iterable[bytes]:
-        line = run.strip(b" \t\r")
+        line = run.removeprefix(MARK).strip(b" \t\r")
         if not line:
             return ()
         if len(line) > self._record.longest_bytes:

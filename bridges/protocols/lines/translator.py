@@ -10,6 +10,7 @@ from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, Wire, frame, published
 from bus.names import Names
+from bus.text import MARK
 
 
 class _Rule(NamedTuple):
@@ -31,7 +32,7 @@ class LinesTranslator(DelimitedTranslator):
         self._record, self._forbidden = record, record.forbidden
         self._fixed = None if record.matches else tokens_of(record.receive)
         self._other = None if record.unmatched is None else tokens_of(record.unmatched)
-        is_text = record.encoding != "none"
+        self._is_text = is_text = record.encoding != "none"
         self._finders = [Finder(expression, names, is_text) for expression, names in record.matches.items()]
         word = _writer(wire.names, record.codec)
         rules = [
@@ -42,6 +43,8 @@ class LinesTranslator(DelimitedTranslator):
 
     def _frames(self, run: bytes) -> Iterable[bytes]:
         line = run.removesuffix(b"\r") if self._has_cr else run
+        if self._is_text:
+            line = line.removeprefix(MARK)
         if not line:
             return
         if len(line) > self._record.longest_bytes:

@@ -7,10 +7,13 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from bus.text import quoting
+
 SIGNATURE_BYTES: Final = 10
 GREETING_BYTES: Final = 64
 COMMAND_BYTES: Final = 1024
 IDENTITY_BYTES: Final = 255
+_SAID_BYTES: Final = 256
 
 _NULL: Final = b"NULL".ljust(20, b"\0")
 GREETING: Final = b"\xff".ljust(9, b"\0") + b"\x7f\x03\x00" + _NULL + bytes(32)
@@ -141,7 +144,7 @@ class Cutter:
     def _signature(self, at: int, said: list[Said]) -> int:
         rest = self._rest
         if (rest and rest[0] != 0xFF) or (len(rest) >= SIGNATURE_BYTES and not rest[9] & 1):
-            self.fault = "no ZMTP"
+            self.fault = quoting("no ZMTP", bytes(rest[:_SAID_BYTES]))
         elif len(rest) >= SIGNATURE_BYTES:
             said.append(Hello())
             self._step = self._greeting
@@ -208,7 +211,8 @@ class Cutter:
         if not self._is_ready:
             self._take_ready(name, data, said)
         elif name == b"ERROR":
-            self.fault = "the peer refuses"
+            size = data[0] if data else 0
+            self.fault = quoting("the peer refuses", bytes(data[1 : 1 + size]))
         elif name == b"PING":
             said.append(Ping(data[2:18]))
 

@@ -65,6 +65,16 @@ def test_gateways_that_share_a_file_are_refused(
     assert line == f"buscoupler {command}: {share}: give each a file of its own, with {{gateway}} in --to\n"
 
 
+@pytest.mark.parametrize("command", ["deploy", "rollback"])
+def test_a_gateway_has_one_host(
+    tmp_path: Path, asked: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    file = tmp_path / "plant.yaml"
+    file.write_text(PLANT)
+    line = told([command, str(file), "--gateway", "gw-a=h", "--gateway", "gw-a=g"], asked, capsys)
+    assert line == f"buscoupler {command}: --gateway gw-a is there twice: it has one host\n"
+
+
 @pytest.mark.parametrize(
     ("a", "b", "file", "shared"),
     [("h", "h", "/etc/{gateway}/x", False), ("h", "H", "/x", True), ("a@h", "b@h", "/x", True),

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from appliance.commandline.names import running as names_running
 from appliance.commands.top import local_statuses
 from appliance.explain.client import running
-from appliance.local import places
+from appliance.local import asking, places
 from appliance.local.asking import answer_of, answers, ask
 from appliance.reload.client import reload, reload_sockets
 from appliance.reload.outcome import Request
@@ -144,11 +145,31 @@ def test_many_that_hang_cost_one_limit_and_those_that_answer_are_heard(user: Pat
         socks[-1].bind(str(path))
         socks[-1].listen()
     with talking(paths[-1], lambda sock: sock.sendall(b"{}\n")):
-        found = dict(answers(paths, b"", LIMIT_S, 100))
+        found = dict(answers(paths, b"", 5 * LIMIT_S, 100))  # a thread that is late still answers
     for sock in socks:
         sock.close()
     assert found.pop(paths[-1]) == b"{}\n"
     assert all(isinstance(one, TimeoutError) for one in found.values())
+
+
+def test_an_answer_that_has_come_in_time_counts_although_we_had_no_turn(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, times = threading.Event(), iter([0.0, 100.0])
+
+    def monotonic() -> float:
+        """Tell the time of the question, and then a time long after the answer."""
+        now_s = next(times)
+        assert not now_s or said.wait(30)
+        return now_s
+
+    def say(sock: socket.socket) -> None:
+        sock.sendall(b"{}\n")
+        said.set()
+
+    monkeypatch.setattr(asking, "time", SimpleNamespace(monotonic=monotonic))
+    with talking(user / "t/g/late.sock", say):
+        assert answer_of(user / "t/g/late.sock", b"", LIMIT_S, 100) == b"{}\n"
 
 
 def test_the_answers_of_one_user_are_bounded_together(user: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.status.overlay import marks, own_marks
 from tests.appliance.status.overlay_support import EMPTY, end, hub, row
-from topologies.picture.marks import Mark
+from topologies.picture.marks import Mark, State
 
 
 def part(kind: str, name: str, state: str = "up") -> dict[str, Any]:
@@ -24,6 +24,23 @@ def test_a_gateway_lives_unless_it_is_silent() -> None:
         "gateway b": Mark("ok", "lives"),
         "gateway c": Mark("bad", "not seen from here"),
     }
+
+
+@pytest.mark.parametrize(
+    ("word", "state"), [("degraded", "wait"), ("trouble", "bad"), ("of a later one", "wait")]
+)
+def test_a_gateway_is_as_well_as_it_says(word: str, state: State) -> None:
+    ill, well = {"word": word, "line": f"{word}: why"}, {"word": "ok", "line": "ok"}
+    fault = f"{word}: why"
+    for here, there in ((ill, well), (well, ill), (ill, ill)):
+        rows = [{"name": "a", **here}, {"name": "b", **there}]
+        status = {"gateways": ["a", "b"], "health": here, "plant": {"gateways": rows}}
+        assert marks(EMPTY | status) == {
+            "gateway a": Mark(state, "this gateway", fault=fault)
+            if here is ill
+            else Mark("ok", "this gateway"),
+            "gateway b": Mark(state, "lives", fault=fault) if there is ill else Mark("ok", "lives"),
+        }
 
 
 def test_bridges_of_other_gateways_are_as_brokers_hear_of_them() -> None:

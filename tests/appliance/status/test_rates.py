@@ -27,6 +27,13 @@ def test_rates_are_over_the_time_since_the_last_sample_that_counted() -> None:
     assert rates.now[place] == Rate(0.33, 0.67, 1.0, 1.33)
 
 
+def test_a_link_that_began_anew_counts_from_nothing() -> None:
+    rates = Rates()
+    rates.sample(accounts(1000), 500.0)
+    rates.sample(accounts(10), 502.0)
+    assert rates.now["bus p", "tcp"] == Rate(5.0, 10.0, 15.0, 20.0)
+
+
 def test_a_link_that_has_gone_has_none() -> None:
     rates = Rates()
     rates.sample(accounts(1000), 500.0)

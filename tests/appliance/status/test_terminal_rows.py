@@ -69,11 +69,11 @@ def test_without_an_earlier_status_counts_are_totals() -> None:
 
 
 def test_with_an_earlier_status_they_are_rates_and_a_new_link_counts_from_nothing() -> None:
-    before = status(counts("x", 50, 20))
-    after = status(counts("x", 70, 30), counts("y", 8, 6), time_ns=8_000_000_000)
+    before = status(counts("x", 50, 20), counts("anew", 50, 20))
+    after = status(counts("x", 70, 30), counts("y", 8, 6), counts("anew", 4, 2), time_ns=8_000_000_000)
     head, *rows = lines(after, before)[1:]
     assert head.split()[3:5] == ["from/s", "to/s"]
-    assert [row.split()[4:6] for row in rows] == [["10", "5"], ["4", "3"]]
+    assert [row.split()[4:6] for row in rows] == [["10", "5"], ["4", "3"], ["2", "1"]]
 
 
 @pytest.mark.parametrize(("width", "room"), [(80, 34), (100, 54), (60, 24), (None, len(f"p | {LONG}"))])

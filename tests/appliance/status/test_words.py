@@ -93,6 +93,13 @@ def test_a_part_that_is_not_up_is_a_trouble_with_its_fault(state: str, fault: st
     assert list(troubles(part(state, fault))) == lines
 
 
+def test_a_gateway_whose_controller_is_off_is_not_ready() -> None:
+    part = {"id": "bridge axis", "state": "up", "condition": "bus-off", "fault": ""}
+    assert list(troubles({"parts": [part], "candidates": []})) == [f"bridge axis: bus-off: {OFF}"]
+    for condition in ("", "error-passive", "pump does not answer"):
+        assert list(troubles({"parts": [part | {"condition": condition}], "candidates": []})) == []
+
+
 def test_a_standby_is_ready_unless_it_could_not_take_over() -> None:
     roles = [
         {"bridge": name, "ready": ready, "cause": "no lease"} for name, ready in (("x", True), ("y", False))

@@ -28,8 +28,10 @@ def test_what_a_collector_answers_decides(answers: list[int], reason: str) -> No
         with collecting() as collector:
             collector.answers = answers
             one = made(collector.url)
+            assert (one.state, one.condition) == ("up", "")  # there is nothing to say yet
             one.offer(Entry(LOGS, {"body": {"stringValue": "a"}}))
             await until(lambda: not one.stats.queued)
+            assert bool(one.condition) == bool(reason)
             assert one.stats.dropped == ({reason: 1} if reason else {})
             assert one.stats.sent == len(collector.got) == (0 if reason else 1)
             assert one.state == "up"

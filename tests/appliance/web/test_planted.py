@@ -24,6 +24,7 @@ name: press
 gateways: {{gw: {{status: "http://127.0.0.1:{0}"}}}}
 buses: {{hall: {{on: gw, listen: "tcp://127.0.0.1:{1}"}}}}
 bridges: {{axis: {{on: gw, join: [{{bus: hall}}, {{can: {{channel: fake0}}, protocol: raw}}]}}}}
+alarms: {{stuck: {{link: axis/can, missing_s: 1}}}}
 """
 DISK = """\
 name: press
@@ -72,6 +73,7 @@ def tells(page: Page, word: str, cause: str, table: str, marked: list[tuple[str,
 
 async def test_a_controller_that_is_bus_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kernel, port = standing_in(monkeypatch, tmp_path), free_port()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
     def look() -> None:
         with browser() as page:
@@ -82,6 +84,12 @@ async def test_a_controller_that_is_bus_off(monkeypatch: pytest.MonkeyPatch, tmp
             page.until(SHOWN.format("[data-list=rows]", "▲ bus-off"))
             page.until(SHOWN.format("[data-list=rows]", OFF.partition(": ")[2]))
             page.until(SHOWN.format("[data-list=events]", "bus-off up"))
+            page.until(SHOWN.format("[data-list=alarms]", "not up for 1 s"))
+            asked = "fetch('{}').then(async (one) => [one.status, await one.text()])"
+            assert page.run(asked.format("ready")) == [503, f"bridge axis@gw: {OFF}\n"]
+            up = 'buscoupler_link_up{hub="axis",link="1 can/can:socketcan:fake0"} 0.0'
+            assert up in page.run(asked.format("metrics"))[1]
+            page.said.clear()  # it noted the 503
             for width, height in ((390, 844), (1280, 900)):
                 page.size(width, height)
                 assert page.run("document.documentElement.scrollWidth <= innerWidth")

@@ -8,9 +8,12 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.durable.door import Door
+from bridges.durable.wire import EndName, Hello, hello, is_durable, parse
 from bridges.policy import Policy
+from bus.hub import Hub
 from bus.transports.links import bus_link
 from bus.transports.options import MESSAGE_BYTES
+from bus.wire.batch import from_payloads
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import Gateway, Make, account, disk
 from tests.bridges.support import recorder, say
@@ -222,6 +225,30 @@ class GatedDisk(Disk):
     def sync(self, file: int) -> None:
         self.syncs.wait()
         super().sync(file)
+
+
+async def test_a_hello_with_live_traffic_behind_it_is_answered_while_the_journal_opens(make: Make) -> None:
+    """That may take for ever. Without an answer an end counts as plain, and what was said meanwhile waits."""
+    slow = GatedDisk()
+    slow.syncs.clear()
+    b = make("gw-b", slow, "gw-a")
+    far = Hub("far")
+    heard = recorder(far)
+    link = bus_link(b.listen("tcp://127.0.0.1:0", "gw-a").url, "dial", trunk=True)
+    link.open(far, b.loop)
+    try:
+        await until(lambda: len(far.pipes) == 2, what="the peer")
+        far.publish(
+            from_payloads([hello(Hello(EndName("plant", "gw-a", "shop"), 7, True)), reading(1)]), heard
+        )
+        await b.hears(1)
+        await until(lambda: any(map(is_durable, heard.messages)), limit_s=10, what="the answer")
+        assert parse(heard.messages[0]) == Hello(b.name, 0, False)
+        assert b.house is not None
+        assert b.house.journal_id == 0
+    finally:
+        slow.syncs.set()
+        link.close()
 
 
 async def test_a_read_for_a_connection_that_was_cut_loses_nothing_of_the_next(make: Make) -> None:

@@ -182,7 +182,6 @@ def test_the_time_of_an_i2c_frame_counts_its_envelope_its_crc_and_a_poll_for_eac
 
 def test_what_a_machine_needs_for_each_medium() -> None:
     assert list(can().needs()) == [
-        Library("can", "python-can", "can"),
         Sockets("AF_CAN"),
         Probe("bridges.media.can.port:trouble", ("can0",)),
     ]

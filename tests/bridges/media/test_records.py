@@ -162,12 +162,20 @@ def test_settings_that_have_no_effect_without_fd_are_refused() -> None:
             Can(channel="can0", **settings)
 
 
-def test_what_python_can_needs_for_an_adapter() -> None:
+def test_only_an_interface_that_we_do_not_open_ourselves_needs_python_can() -> None:
     def libraries(can: Can) -> list[str]:
         return [need.module for need in can.needs() if isinstance(need, Library)]
 
-    assert libraries(CAN) == ["can"]
-    assert libraries(Can(channel="239.74.163.2", interface="udp_multicast")) == ["can", "msgpack"]
+    assert libraries(CAN) == []
+    assert libraries(Can(channel="239.74.163.2", interface="udp_multicast")) == ["msgpack"]
+    assert libraries(Can(channel="/dev/ttyACM0", interface="slcan")) == ["can"]
+
+
+def test_an_option_that_a_group_does_not_have_is_refused() -> None:
+    Can(channel="239.74.163.2", interface="udp_multicast", options={"port": 1, "hop_limit": 0})
+    Can(channel="x", interface="kvaser", options={"anything": 1})
+    with pytest.raises(ValueError, match="udp_multicast takes hop_limit and port, not receive_own_messages"):
+        Can(channel="239.74.163.2", interface="udp_multicast", options={"receive_own_messages": True})
 
 
 def test_a_bus_needs_a_free_port_to_listen_at_or_a_name_to_dial() -> None:

@@ -21,6 +21,13 @@ def test_a_line_is_a_frame_as_it_was_written() -> None:
     assert heard(b"\r\n".join((*lines, b"", b" "))) == ([("json", line) for line in lines], {})
 
 
+def test_the_mark_of_an_editor_before_a_line_is_no_part_of_it() -> None:
+    assert heard(b'\xef\xbb\xbf{"a": 1}\r\n\xef\xbb\xbf\n[1]\n') == (
+        [("json", b'{"a": 1}'), ("json", b"[1]")],
+        {},
+    )
+
+
 def test_members_go_to_their_patterns_with_numbers_as_they_were_written() -> None:
     members = {"temp": ("room", "temp"), "gps.lat": ("lat",), "x.y": ("a",)}
     line = b'{"temp": 21.50, "gps": {"lat": -0.0e5}, "x.y": {"n": [1, "\xc2\xb0"]}, "more": 1}\n'

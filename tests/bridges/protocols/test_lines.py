@@ -18,6 +18,14 @@ def test_a_line_is_a_frame_however_it_comes_in_pieces() -> None:
     assert made.take_counts() == (3, 0)
 
 
+def test_the_mark_of_an_editor_before_a_line_is_no_part_of_it() -> None:
+    marked = [b"\xef\xbb\xbfone\n\xef\xbb\xbf\ntwo\n"]
+    for encoding in ("utf-8", "ascii"):
+        made = translator(Lines(encoding=encoding))
+        assert fed(made, marked) == fed(translator(Lines()), [b"one\ntwo\n"]), encoding
+    assert fed(translator(Lines(encoding="none")), marked[:1])[0].endswith(b"\xef\xbb\xbfone")
+
+
 def test_a_line_without_end_is_bounded_and_counted_once() -> None:
     made = translator(GPS)
     assert fed(made, [b"x" * 3000, b"y" * 100, b"\nnext\n"]) == fed(translator(GPS), [b"next\n"])

@@ -17,8 +17,9 @@ from appliance.machine.inspection import trouble
 from appliance.web.service import _token
 from bus.errors import BusError, LinkError
 from bus.keys import read_key
-from bus.machine.files import MARK, NoText, pem, read_bytes, read_text, text_of
+from bus.machine.files import NoText, pem, read_bytes, read_text, text_of
 from bus.needs import Certificate, KeyFile, PageToken
+from bus.text import MARK
 from bus.transports.options import Tls
 from bus.transports.secure import context
 from capture.names import read as read_names

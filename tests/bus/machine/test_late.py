@@ -1,12 +1,14 @@
-"""Tests of late modules: what a gateway imports loads no OpenSSL, and TLS by asyncio finds it later."""
+"""Tests of late modules: a gateway loads what its topology needs, and TLS by asyncio finds OpenSSL later."""
 
 import asyncio
 import json
 import ssl
 import subprocess
 import sys
+from pathlib import Path
 
 from bus.machine.late import Late, import_asyncio
+from tests.helpers.ports import free_port
 
 PROGRAM = """
 from bus.machine.late import import_asyncio
@@ -37,6 +39,40 @@ asyncio.sslproto.SSLProtocol, asyncio.selector_events.sslproto.SSLProtocol
 import ssl
 print(json.dumps([str(guilty), plain is ssl.SSLContext, sys.modules["ssl"] is ssl]))
 """
+
+MEDIA = """
+name: plain
+gateways: {gw: {address: 127.0.0.1, node: 1, status: {serve: false}}}
+buses: {shop: {on: gw, listen: 'ipc://DIR/bus'}}
+bridges:
+  machines:
+    on: gw
+    join:
+      - bus: shop
+      - uart: DIR/line
+      - can: {channel: 239.74.163.9, interface: udp_multicast, options: {port: PORT, hop_limit: 0}}
+"""
+RUN = """
+import sys
+from buscoupler.__main__ import main
+main(["run", sys.argv[1], "--run-directory", sys.argv[2], "--test", "--seconds", "0.2"])
+print("loaded:", *sorted(set(sys.argv[3:]) & set(sys.modules)))
+"""
+NEVER = (
+    "can wrapt typing_extensions sqlite3 _ssl _hashlib pynng websockets http.client html pyarrow numpy lark "
+    "importlib.metadata email zipfile csv difflib xml devices.tap devices.cache bridges.simulate "
+    "topologies.picture.drawing appliance.telemetry bus.leases.service bridges.durable.house"
+)
+"""What no gateway of two media loads at its start."""
+
+
+def test_a_gateway_of_two_media_loads_nothing_of_what_it_does_not_use(tmp_path: Path) -> None:
+    file = tmp_path / "plain.yaml"
+    file.write_text(MEDIA.replace("DIR", str(tmp_path)).replace("PORT", str(free_port())))
+    words = [sys.executable, "-c", RUN, str(file), str(tmp_path / "run"), *NEVER.split()]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert "can:udp_multicast" in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded:"
 
 
 def test_nothing_of_a_gateway_loads_openssl_before_it_is_used_and_asyncio_finds_it_then() -> None:

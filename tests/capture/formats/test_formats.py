@@ -16,8 +16,9 @@ from capture.formats.source import Told
 from capture.formats.table import BY_KEY, FORMATS, by_name, format_of
 from capture.frames import Frames
 from capture.reader import read
-from tests.capture.formats.field import FIELD, READERS, listed, read_back, some, written
+from tests.capture.formats.field import BEGAN_NS, FIELD, READERS, listed, read_back, some, written
 
+DAY_NS = 86_400 * 10**9
 of_each = pytest.mark.parametrize("form", FIELD, ids=lambda form: form.key)
 
 
@@ -233,6 +234,24 @@ def test_days_have_files_of_their_own(tmp_path: Path) -> None:
     assert imported(tmp_path / "x.log", tmp_path / "d", "car").written == 40
     days = sorted(path.name for path in (tmp_path / "d" / "capture").iterdir())
     assert days == ["date=2015-07-10", "date=2015-07-11", "date=2015-07-12"]
+
+
+@of_each
+def test_frames_in_no_order_at_midnight_keep_their_own(form: Format, tmp_path: Path) -> None:
+    """As those of two adapters in one log; each day has a file, and one goes on after the next has begun."""
+    midnight_ns = BEGAN_NS // DAY_NS * DAY_NS + DAY_NS
+    turns = np.tile([0, 7, 3, -4, -9, 12, 1, -2], 13)[:100] * 1_000_000
+    first_ns = midnight_ns - 20_000_000  # some formats have no time before that of the first frame
+    frames = replace(some(100, form), ts_ns=np.maximum(midnight_ns + turns, first_ns))
+    frames.ts_ns[0] = first_ns
+    path = put(tmp_path / "drive", written(form, frames))
+    imported(path, tmp_path / "d", "car", READERS[form.key].key)
+    assert len(list((tmp_path / "d").rglob("*.parquet"))) == 2
+    with frames_in(tmp_path / "d") as found:
+        exported(found, form, str(tmp_path / "again"))
+        assert list(found.told.lines()) == []
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    assert [row.cap_seq for row in read(tmp_path / "d")] == list(range(100))
 
 
 def test_what_is_no_file_of_the_field_is_one_clear_line(tmp_path: Path) -> None:

@@ -122,3 +122,18 @@ def test_half_of_a_surrogate_pair_in_a_name_ends_no_import(tmp_path: Path) -> No
 )
 def test_a_value_is_what_can_be_told(data: bytes, said: dict[str, object]) -> None:
     assert value_of(data) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1_000", "٣", "1e", "1e4000", "+5", " 7\r\n", "5\0", ".5", "5.", "-", "++5", "0x10", "1 2", "nan"],
+)
+def test_a_value_is_a_number_where_signals_say_so(text: str) -> None:
+    """What Python alone takes for a number is text."""
+    import pyarrow as pa
+
+    from pipeline.signals.numerals import numbers_of
+
+    (number,) = numbers_of(pa.array([text])).to_pylist()
+    is_one = number is not None and number - number == 0
+    assert value_of(text.encode()).get("value") == (number if is_one else None)

@@ -82,9 +82,9 @@ def test_odd_values(packed: bytes, value: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"SSH-2.0-x", "it says 53 53 48 2d 32 2e 30 2d"),
+        (b"SSH-2.0-x", "it says 53 53 48 2d 32 2e 30 2d; it said: SSH-2.0-x"),
         (b"\0SP\0\0\x70\0\0", "it says 00 53 50 00 00 70 00 00"),
-        (b"HTTP/1.1 400", "it says 48 54 54 50 2f 31 2e 31"),
+        (b"HTTP/1.1 400", "it says 48 54 54 50 2f 31 2e 31; it said: HTTP/1.1 400"),
         (b"\x80", "it says 80"),
         (pack([1, {}, 2]), "it says 93 01 80 02"),
         (pack(["a", {}]), "it says 92 a1 61 80"),

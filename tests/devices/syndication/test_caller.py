@@ -187,7 +187,11 @@ async def stranger(*lives: bytes) -> AsyncIterator[str]:
 @pytest.mark.parametrize(
     ("greeting", "ends", "why"),
     [
-        (b"SSH-2.0-x\r\n", False, "this is no syndication broker: it says 53 53 48 2d 32 2e 30 2d"),
+        (
+            b"SSH-2.0-x\r\n",
+            False,
+            "this is no syndication broker: it says 53 53 48 2d 32 2e 30 2d; it said: SSH-2.0-x",
+        ),
         (b"", True, "the broker closed the connection without a word: is it a syndication broker?"),
         (b"\x93\xa1a\x80\x01", False, "a publication came before the set of the query"),
     ],

@@ -10,6 +10,7 @@ from zlib import crc32
 from bridges.items import ERROR, EXTENDED, FD, KINDS
 from bridges.media import rtnetlink
 from bridges.media.can import codec as can
+from bridges.media.can.group import datagram_of, frame_in
 from bridges.media.can.port import BusPort
 from bridges.media.can.slcan import BufferedLine
 from bridges.media.can.socketcan import pack_frame, unpack_frame
@@ -130,6 +131,17 @@ def _slcan_lines(pieces: Pieces) -> object:
 _CAN_HEAD: Final = Struct("=IB")
 SECOND: Final = 128
 """A datagram or frame that begins with such a byte comes a second later than the one before."""
+
+
+def _can_group(pieces: Pieces) -> object:
+    """Read datagrams of a group. What is a frame is written, and read again as it was."""
+    frames = [frame for piece in pieces if (frame := frame_in(piece)) is not None]
+    assert all(frame_in(datagram_of(frame)) == frame for frame in frames if not frame[0] & ERROR)
+    return frames
+
+
+def _can_group_seeds() -> list[bytes]:
+    return [datagram_of((0x123, b"12345678", 0)), datagram_of((0x1FFFFFFF | EXTENDED, bytes(64), 1))]
 
 
 def _can(pieces: Pieces) -> object:
@@ -319,6 +331,7 @@ TARGETS: Final = (
         whole=True,
     ),
     Target("can", "SocketCAN frames: errors, and transfers of Cyphal", _can, _can_seeds, whole=True),
+    Target("can-group", "CAN frames in datagrams of a group", _can_group, _can_group_seeds, whole=True),
     Target("multicast", "datagrams, and fragments of messages", _datagrams, _datagram_seeds, whole=True),
     Target("ieee802154", "datagrams of radios, with numbers", _radio, _radio_seeds, whole=True),
     Target(

@@ -114,7 +114,7 @@ from pipeline.engine import jars, sail
 
 made, connect, work = [], sail.Sail.connect, findings.audit
 sail.Sail.connect = lambda self: made.append(self) or connect(self)
-findings.audit = lambda *words: (made[0].process.kill(), work(*words))
+findings.audit = lambda *words, **more: (made[0].process.kill(), work(*words, **more))
 sys.exit(main(["audit", sys.argv[1], "--engine", "sail", "-q"]))
 """
 

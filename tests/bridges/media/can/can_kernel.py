@@ -11,7 +11,6 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-import can
 import pytest
 
 from bridges.items import ERROR, EXTENDED, FD
@@ -48,12 +47,12 @@ class Kernel:
         self.stamp_ns = 0  # when frames come; 0: the kernel does not tell
         self._listener, self._now = Reassembler(), 0.0
 
-    def open(self, channel: str = "", **arguments: Any) -> "Bus":
-        """Open a socket, in place of `can.Bus`."""
+    def open(self, channel: str, filters: object = None) -> "Socket":
+        """Open a socket, in place of `raw.bound`."""
         if self.gone:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         self.opened += 1
-        return Bus(self, channel, arguments)
+        return Socket(self)
 
     def send(self, sender: "Socket", raw: bytes) -> None:
         if len(self.driver) >= self.txqueuelen:
@@ -171,21 +170,10 @@ class Socket:
             self._theirs.close()
 
 
-class Bus:
-    """python-can's SocketcanBus, as far as the link uses it."""
-
-    def __init__(self, kernel: Kernel, channel: str, arguments: dict[str, Any]) -> None:
-        self.channel, self.arguments = channel, arguments
-        self.socket = Socket(kernel)
-
-    def shutdown(self) -> None:
-        self.socket.close()
-
-
 def standing_in(patch: pytest.MonkeyPatch, net: Path) -> Kernel:
     """Return a kernel in which links find the interface `fake0`; its files are below `net`."""
     made = Kernel(net)
-    patch.setattr(can, "Bus", made.open)
+    patch.setattr("bridges.media.can.raw.bound", made.open)
     patch.setattr("bridges.media.can.port._NET", net)
     patch.setattr("bridges.media.can.pipe._STATE_S", 0.01)
     patch.setattr("bridges.media.can.restart._PURGE_S", 0.0)

@@ -154,6 +154,7 @@ class Faulty:
 
     def _faulty(self) -> can.BusABC:
         bus = self._open()
+        assert isinstance(bus, can.BusABC)
         self.opened += 1
         send = bus.send
 

@@ -240,10 +240,10 @@ def test_a_message_with_more_data_than_a_frame_has_is_none() -> None:
 
 def test_the_kernel_filters_by_subject_and_by_none_where_it_takes_no_more() -> None:
     filters = subject_filters((0x1234, 4100))
-    assert [one["can_id"] >> 8 & 0x1FFF for one in filters] == [0x1234, 4100]
-    (every,) = subject_filters(range(600))
+    assert [identifier >> 8 & 0x1FFF for identifier, _ in filters] == [0x1234, 4100]
+    ((identifier, mask),) = subject_filters(range(600))
     for subject in (0, 8191):
-        assert not (can_id(subject, 3) | 1 << 31) & every["can_mask"] ^ every["can_id"]
+        assert not (can_id(subject, 3) | 1 << 31) & mask ^ identifier
 
 
 def test_a_frame_takes_the_bus_time_of_its_data() -> None:

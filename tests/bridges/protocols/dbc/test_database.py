@@ -145,6 +145,23 @@ def test_units_of_both_encodings_are_read(tmp_path: Path) -> None:
         assert read(str(path)).messages["Gearbox"].signals[1].unit == "°C"
 
 
+@pytest.mark.parametrize("form", ["dbc", "kcd", "sym"])
+def test_files_without_text_and_in_other_encodings_are_named(tmp_path: Path, form: str) -> None:
+    for number, (data, words) in enumerate(
+        [
+            (b"", "it is empty"),
+            (b"\xef\xbb\xbf\r\n", "it is empty"),
+            (CAR.encode("utf-16"), "it is UTF-16: save it as UTF-8"),
+            (CAR.encode("utf-16-le"), "it is no text, or UTF-16 without a mark"),
+            (b"PK\3\4\0\0", "it is no text"),
+        ]
+    ):
+        path = tmp_path / f"{number}.{form}"
+        path.write_bytes(data)
+        with pytest.raises(Unreadable, match=f"^{words}"):
+            read(str(path))
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match=r"none of \.dbc, \.kcd, \.sym"):
         read(str(written(tmp_path, name="car.xlsx")))

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import can
 import pytest
 
 from bridges.items import EXTENDED
@@ -26,7 +25,7 @@ from tests.helpers.peers import until
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
     made = Kernel(tmp_path)
-    monkeypatch.setattr(can, "Bus", made.open)
+    monkeypatch.setattr("bridges.media.can.raw.bound", made.open)
     monkeypatch.setattr("bridges.media.can.port._NET", tmp_path)
     return made
 

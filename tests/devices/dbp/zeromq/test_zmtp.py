@@ -78,7 +78,7 @@ def test_no_bytes_make_it_raise_or_keep_more_than_its_bound(data: bytes, greeted
         (START + b"\x05\0", "an illegal command"),
         (START + b"\1\0" + zmtp.command(b"PING", b""), "an illegal command"),
         (START + b"\x06" + (1025).to_bytes(8, "big"), "an illegal command"),
-        (START + zmtp.command(b"ERROR", b"\4away"), "the peer refuses"),
+        (START + zmtp.command(b"ERROR", b"\4away"), "the peer refuses; it said: away"),
         (START + b"\2" + (1 << 63).to_bytes(8, "big"), "a message of more than 1000 bytes"),
         (START + zmtp.pack([b"x" * 600, b"x" * 401]), "a message of more than 1000 bytes"),
         (START + zmtp.pack([b""] * 9), "a message of more than 8 frames"),

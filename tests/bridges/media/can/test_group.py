@@ -1,0 +1,80 @@
+"""Frames in datagrams to a group, beside python-can, which must read what we write, and we what it writes."""
+
+import subprocess
+import sys
+from typing import Any
+
+import can
+import msgpack
+import pytest
+from can.interfaces.udp_multicast.utils import pack_message, unpack_message
+
+from bridges.items import ERROR, EXTENDED, FD, REMOTE, STATE, SWITCH, CanFrame
+from bridges.media.can.group import datagram_of, frame_in
+from bridges.media.can.port import frame_of, message_of
+from tests.helpers import ROOT
+
+FRAMES: list[CanFrame] = [
+    (0x123, b"", 0),
+    (0x7FF, bytes(range(8)), 0),
+    (0x1FFFFFFF | EXTENDED, b"\xff" * 8, 0),
+    (0x55 | REMOTE, bytes(5), 0),
+    (0x55 | EXTENDED, bytes(64), FD | SWITCH | STATE),
+]
+LOADED = """
+import asyncio, sys
+from bridges.media.can.medium import Can
+from bus.hub import Hub
+
+async def main():
+    link = Can(channel="239.74.163.9", interface="udp_multicast", options={"hop_limit": 0, "port": 0}).link(5)
+    link.open(Hub(), asyncio.get_running_loop())
+    while link.state == "down" or not link.fault and link.state != "up":
+        await asyncio.sleep(0.01)
+    print(link.state, "can" in sys.modules)
+    link.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_python_can_reads_what_we_write_and_we_what_it_writes(frame: CanFrame) -> None:
+    message = message_of(frame, can.Message)
+    assert msgpack.unpackb(datagram_of(frame)) == msgpack.unpackb(pack_message(message))
+    assert frame_of(unpack_message(datagram_of(frame), check=True)) == frame
+    assert frame_in(pack_message(message)) == frame
+
+
+def test_an_error_frame_is_marked() -> None:
+    message = can.Message(arbitration_id=4, is_error_frame=True, is_extended_id=False, data=b"x")
+    assert frame_in(pack_message(message)) == (4 | ERROR, b"x", 0)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"arbitration_id": -1},
+        {"arbitration_id": 0x800, "is_extended_id": False},
+        {"arbitration_id": 1 << 29},
+        {"arbitration_id": "1"},
+        {"arbitration_id": 1.5},
+        {"dlc": 9, "data": bytes(9)},
+        {"dlc": 65, "data": bytes(65), "is_fd": True},
+        {"dlc": 2, "data": b"x"},
+        {"dlc": -1, "is_remote_frame": True},
+        {"dlc": 1 << 62, "is_remote_frame": True},
+        {"data": 1 << 40},
+        {"data": [1, 2]},
+        {"is_remote_frame": True, "is_fd": True},
+        {"bitrate_switch": True},
+    ],
+)
+def test_what_no_bus_can_carry_is_no_frame(fields: dict[str, Any]) -> None:
+    assert frame_in(msgpack.packb({"arbitration_id": 1})) == (1 | EXTENDED, b"", 0)
+    assert frame_in(msgpack.packb({"arbitration_id": 1} | fields)) is None
+
+
+def test_a_group_is_opened_without_python_can() -> None:
+    lines = subprocess.check_output([sys.executable, "-c", LOADED], cwd=ROOT, text=True, timeout=60)
+    assert lines.split() == ["up", "False"]
