@@ -21,6 +21,11 @@ MARK: Final = b"\xef\xbb\xbf"
 """The mark of the byte order that editors of Windows put in front of a text in UTF-8."""
 
 
+def amount(count: int, what: str) -> str:
+    """Return how many things there are, where `what` is one of them: `1 frame`, `2 frames`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
     """Return the known word that is most like `word`; "" if none is at least so like it, from 0 to 1."""
     from difflib import get_close_matches  # a gateway that starts has no need of it

@@ -43,7 +43,7 @@ from bus.hub import Hub, Link, Pipe, arrived_ns
 from bus.key_types import check_name
 from bus.keys import ring_of
 from bus.names import texts
-from bus.text import plain
+from bus.text import amount, plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
 from capture.formats.table import BY_KEY, FORMATS, PCAPNG
@@ -158,7 +158,10 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
             if packet.kind not in TOLD:
                 counts[packet.gateway, packet.hub, packet.bus] += 1
     for (gateway, hub, bus), count in sorted(counts.items()):
-        print(plain(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows"), file=sys.stderr)
+        print(
+            plain(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {amount(count, 'row')}"),
+            file=sys.stderr,
+        )
     return 0
 
 

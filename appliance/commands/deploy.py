@@ -14,6 +14,7 @@ from appliance.rollout.runner import Ssh, go
 from appliance.rollout.steps import TEXT_BYTES, Answer, Asked, pack, unpack_asked
 from bus.errors import BusError, words_of
 from bus.machine.files import read_text
+from bus.text import amount
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,7 +133,7 @@ def agreed(count: int) -> bool:
         print("buscoupler deploy: nothing was changed: say --yes to apply this", file=sys.stderr)
         return False
     try:
-        answer = input(f"Apply this to {count} gateways, one first? [y/N] ")
+        answer = input(f"Apply this to {amount(count, 'gateway')}, one first? [y/N] ")
     except EOFError:  # as Ctrl-D
         print()
         return False
@@ -156,8 +157,8 @@ def _conclude(rollout: Rollout, count: int) -> int:
         print(f"buscoupler deploy: {name}: {note}", file=sys.stderr)
     mixed = rollout.mixed()
     words = {
-        "same": f"{count} gateways have this file already",
-        "done": f"done: {count} gateways have the file",
+        "same": f"{amount(count, 'gateway')} had this file already",
+        "done": f"done: {amount(count, 'gateway')} got the file",
         "refused": "nothing was changed",
         "failed": "all gateways have their former file",
     }

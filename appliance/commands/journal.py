@@ -36,7 +36,7 @@ from bus.journal.summary import Summary, summarize
 from bus.journal.verify import records, verify
 from bus.keys import ring_of
 from bus.machine.holders import holder_of_file
-from bus.text import plain
+from bus.text import amount, plain
 from bus.transports.links import bus_link
 from bus.transports.options import Tls
 from bus.wire.batch import Batch, payloads
@@ -153,7 +153,7 @@ def _export(directory: str, target: str, found: Summary, gateway: str | None) ->
                 if wanted(packet.cap_seq):
                     file.write(writer.blocks(packet))
                     count += 1
-    print(f"{count} messages", file=sys.stderr)
+    print(amount(count, "message"), file=sys.stderr)
     return 0
 
 

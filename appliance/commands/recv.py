@@ -19,6 +19,7 @@ from appliance.probe.words import frame_in, line, record, with_hints
 from appliance.process.running import run_loop
 from bus.hub import Pipe, arrived_ns
 from bus.names import Names
+from bus.text import amount
 from bus.wire.batch import Batch
 from bus.wire.notation import names_in
 from bus.wire.pattern import Pattern
@@ -70,7 +71,7 @@ async def recv(options: argparse.Namespace) -> int:
     if station.stops and (options.timeout or got < (options.count or 0)):
         return station.cut_short()
     if not station.stops and got < (options.count or 1):
-        return station.complain("recv", f"{got} messages within {options.timeout:g} s")
+        return station.complain("recv", f"{amount(got, 'message')} within {options.timeout:g} s")
     return int(sequences.broken())
 
 

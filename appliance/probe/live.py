@@ -19,7 +19,7 @@ from bridges.media.udp.medium import Udp
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.raw.protocol import Raw
 from bus.errors import LinkError
-from bus.text import plain
+from bus.text import amount, plain
 from bus.wire.frame import unpack
 from bus.wire.identifier import identifier_word
 
@@ -110,7 +110,8 @@ async def announce(endpoint: Endpoint, sent: frozenset[int] | None) -> None:
     both = sorted(set(heard) & (sent or frozenset()))
     words = ", ".join(map(identifier_word, both[:_SHOWN])) + (" ..." if len(both) > _SHOWN else "")
     shared = f"; {len(both)} are sent by both: {words}" if both else ""
-    text = f"{len(heard)} frames of {len(set(heard))} identifiers heard in {LISTEN_S:g} s{shared}"
+    frames, identifiers = amount(len(heard), "frame"), amount(len(set(heard)), "identifier")
+    text = f"{frames} of {identifiers} heard in {LISTEN_S:g} s{shared}"
     print(plain(f"buscoupler: {endpoint.word}: {real}: {text}"), file=sys.stderr, flush=True)
 
 

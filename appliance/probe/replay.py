@@ -20,7 +20,7 @@ from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import with_hints
 from appliance.process.running import run_loop
 from bus.keys import ring_of
-from bus.text import plain
+from bus.text import amount, plain
 from bus.wire.envelope import take_apart
 from capture.files import CaptureError
 from capture.formats.table import PCAPNG
@@ -109,7 +109,10 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
     if not places:
         raise CaptureError(f"{source}: no such messages in it: leave out one of --hub, --bus and --dir")
     if len(places) > 1:
-        lines = [f"  --hub '{hub}' --bus '{bus}': {n} messages" for (hub, bus), n in sorted(places.items())]
+        lines = [
+            f"  --hub '{hub}' --bus '{bus}': {amount(n, 'message')}"
+            for (hub, bus), n in sorted(places.items())
+        ]
         raise CaptureError("\n".join([f"{source}: seen at several places; say which:", *lines]))
 
 

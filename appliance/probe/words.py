@@ -8,6 +8,7 @@ from appliance.status.ledger import reasons
 from bridges.items import FD_ON_CLASSIC
 from bus.errors import FrameError
 from bus.names import Names
+from bus.text import amount
 from bus.wire import frame
 from bus.wire.envelope import Envelope, take_apart
 from bus.wire.frame import Frame, unpack
@@ -69,7 +70,7 @@ def line(message: bytes, names: Names, time_s: float) -> str:
     envelope, content, framed = take_apart(message)
     trunk = f" [{envelope.origin:08x}#{envelope.sequence}]" if envelope else ""
     if not framed:
-        return f"{at} not a frame, {len(content)} bytes: {shown(content)}{trunk}"
+        return f"{at} not a frame, {amount(len(content), 'byte')}: {shown(content)}{trunk}"
     kind, tokens, data = unpack(content)
     return f"{at} {type_word(kind)} {names.show(tokens)} {shown(data)}{trunk}"
 

@@ -11,6 +11,7 @@ from bridges.simulate.uart import SerialEnd
 from bus.errors import FrameError
 from bus.hub import Hub, Link, Pipe
 from bus.ledger import Stats
+from bus.text import amount
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import take_apart
 from bus.wire.frame import PUB, pack, unpack
@@ -149,7 +150,9 @@ class ByteMember(Member):
         except BlockingIOError:
             whole = False
         if not whole:
-            raise SimulationError(f"the line has no room for {len(message.data)} bytes more: {_WAIT}")
+            raise SimulationError(
+                f"the line has no room for {amount(len(message.data), 'byte')} more: {_WAIT}"
+            )
 
     def close(self) -> None:
         self._loop.remove_reader(self._socket)

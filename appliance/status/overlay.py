@@ -11,6 +11,7 @@ from appliance.status.conditions import judged
 from appliance.status.ledger import Parted
 from appliance.status.words import fault, is_in_trouble, role_word, short, state_word
 from bus.ledger import Stats
+from bus.text import amount
 from topologies.picture.marks import SIGNS, Mark, State
 from topologies.wiring.ids import gateway_id
 
@@ -155,7 +156,7 @@ def _busy(hub: Mapping[str, Any] | None, state: State, part: Mapping[str, Any]) 
 
 
 def _peers(count: int) -> str:
-    return "1 peer" if count == 1 else f"{count} peers"
+    return amount(count, "peer")
 
 
 def _tap(tap: Mapping[str, Any], state: State, part: Mapping[str, Any]) -> Mark:

@@ -26,7 +26,7 @@ from appliance.status.words import (
     unlisted,
     worded,
 )
-from bus.text import plain_lines
+from bus.text import amount, plain_lines
 from topologies.picture.marks import SIGNS
 
 Status = dict[str, Any]
@@ -79,7 +79,7 @@ def head(now: Sequence[Status], silent: Sequence[str]) -> str:
     words = Counter(status["health"]["word"] for status in now if "health" in status)
     told = [f"{_sign(word)} {words[word]} {word}" for word in reversed(WORDS) if words[word]]
     told += [f"{len(silent)} silent"] if silent else []
-    processes = "1 process" if len(now) == 1 else f"{len(now)} processes"
+    processes = amount(len(now), "process")
     return printable(f"buscoupler top: {', '.join([processes, *told])}")
 
 
@@ -150,7 +150,7 @@ def plant(status: Status) -> Iterator[str]:
     for row in shown:
         yield f"  {row['name']} ({row['address']}): {_of_gateway(row)}"
     if well:
-        yield f"  and {well} gateways that are well"
+        yield f"  and {amount(well, 'gateway')} in good health"
     if found["more_gateways"]:
         yield f"  and {found['more_gateways']} more gateways"
 

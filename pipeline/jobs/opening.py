@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from bus.text import amount
 from capture import by_url
 from capture.files import CaptureError, listed
 from capture.locks import reading
@@ -196,7 +197,7 @@ def _looked_at(asked: Asked, warn: Progress) -> sound.Looked:
     ):
         warn(line)
     if looked.bad:
-        warn(f"left out {len(looked.bad)} of {count} files (--skip-bad)")
+        warn(f"left out {len(looked.bad)} of {amount(count, 'file')} (--skip-bad)")
     return looked
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from bus.text import (
     after,
+    amount,
     closest,
     fits,
     hidden_in,
@@ -91,3 +92,7 @@ def test_lines_end_as_an_editor_shows_it() -> None:
     assert lines_in("a\r\nb\rc\n\nd") == ["a", "b", "c", "", "d"]
     assert lines_in("caf\x85e\u2028\x0c\x1c\n") == ["caf\x85e\u2028\x0c\x1c"]
     assert lines_in("") == []
+
+
+def test_an_amount_names_one_thing_or_several() -> None:
+    assert [amount(count, "frame") for count in (0, 1, 2)] == ["0 frames", "1 frame", "2 frames"]

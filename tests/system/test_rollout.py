@@ -41,11 +41,11 @@ def test_a_file_reaches_all_and_rollback_takes_it_back(ready: Plant) -> None:
     new = ready.text(MORE)
     done = ready.do("deploy", str(write(ready, new)), *FAST)
     assert done.returncode == 0, done.stderr
-    assert "done: 3 gateways have the file" in done.stdout
+    assert "done: 3 gateways got the file" in done.stdout
     assert "new-g1" in done.stdout
     assert ready.files() == {new}
     assert not any(Keeper(ready.file(name)).state().trial for name in ready.names)
-    assert ready.do("deploy", str(write(ready, new)), *FAST).stdout == "3 gateways have this file already\n"
+    assert ready.do("deploy", str(write(ready, new)), *FAST).stdout == "3 gateways had this file already\n"
     assert ready.do("rollback", str(write(ready, new))).returncode == 0
     assert ready.files() == {ready.text()}
 

@@ -190,4 +190,4 @@ def test_of_many_gateways_those_that_are_not_well_have_a_line_with_its_cause(cou
     assert "  g1 (h): trouble: m: gone, version , file -" in lines
     assert "  g2 (h): silent: not heard" in lines
     assert len(lines) == (3 if count == 100 else count)
-    assert (lines[-1] == "  and 98 gateways that are well") == (count == 100)
+    assert (lines[-1] == "  and 98 gateways in good health") == (count == 100)
