@@ -10,7 +10,7 @@ from typing import Any, Final
 from bus.errors import BusError
 from devices.dbp.catalog.wire import Received
 from devices.dbp.nodes.line import Line
-from devices.dbp.nodes.registering import Registration, RegistrationState, Step
+from devices.dbp.nodes.registering import UPDATES_MAX, Registration, RegistrationState, Step
 from devices.dbp.zeromq.limits import Limits
 
 INTERVAL_S: Final = 1.0
@@ -80,9 +80,15 @@ class Presence:
             await self.changed()
 
     async def update(self, **fields: Any) -> None:
-        """Change registered fields. Raises `NodeError` with the reasons of a denial, or without an answer."""
+        """Change registered fields.
+
+        Raises `NodeError` with the reasons of a denial, without an answer, and while `UPDATES_MAX` others
+        wait.
+        """
         if unfit := self._registration.unfit(fields):
             raise NodeError(f"{self.name}: the update was denied: {unfit}")
+        if len(self._updates) >= UPDATES_MAX:
+            raise NodeError(f"{self.name}: {UPDATES_MAX} updates wait for their answers: wait for one")
         answer: asyncio.Future[tuple[str, ...]] = self._loop.create_future()
         self._updates.append(answer)
         self._do(self._registration.update(fields, self._loop.time()))

@@ -20,6 +20,8 @@ INTERVAL_MIN_S: Final = 0.01  # bounds of an agreed interval: a false catalog mu
 INTERVAL_MAX_S: Final = 3600.0
 DENIED_MIN_S: Final = 1.0  # the first pause after a denial; each further one doubles it, up to
 DENIED_MAX_S: Final = 30.0
+UPDATES_MAX: Final = 64
+"""Updates that may wait for their answers."""
 
 
 class RegistrationState(Enum):
@@ -73,7 +75,7 @@ class Registration:
         self._due_s = 0.0
         self._pause_s = DENIED_MIN_S
         self._restarted_s: float | None = None
-        self._unanswered: deque[Mapping[str, Any]] = deque(maxlen=64)  # changes; of a beat none
+        self._unanswered: deque[Mapping[str, Any]] = deque(maxlen=2 * UPDATES_MAX)  # changes; of a beat none
         self._renew_watch(0.0)  # read while it is listed only
 
     @property

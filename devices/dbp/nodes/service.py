@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from bus.errors import LinkError
 from bus.wire.batch import check_bytes
 from devices.dbp import ports
 from devices.dbp.monitor.mirror import Audience, Mirror
@@ -79,16 +80,20 @@ class Service:
         await self.close()
 
     async def open(self) -> None:
-        """Listen, and begin to register. Raises `LinkError` if no port is free."""
+        """Listen, and begin to register. Raises `LinkError` if no port is free, with nothing left open."""
         self._loop = asyncio.get_running_loop()
-        interfaces = {name: self._bind(one) for name, one in self._sockets().items()}
+        try:
+            interfaces = {name: self._bind(one) for name, one in self._sockets().items()}
+        except LinkError:
+            await self.close()
+            raise
         fields = {**self._fields, "interfaces": interfaces, "reg_time": time.asctime()}
         self._presence.open(fields, self._loop)
 
     def _bind(self, sock: Socket) -> dict[str, Any]:
         sock.open(self._loop)
-        port = sock.bind(self._host, self._port, ports.TRIES if self._port else 1)
-        return {"ip": self._host if self._host not in ("", "*") else "0.0.0.0", "port": port}
+        host, port, *_ = sock.bind_at(self._host, self._port, ports.TRIES if self._port else 1)
+        return {"ip": host, "port": port}  # a catalog takes no names of hosts
 
     @property
     def urls(self) -> Sequence[str]:

@@ -66,7 +66,7 @@ class ProxiedService:
         binding.open(self._loop)
 
     def _listens(self, interface: str, bound: Any) -> None:
-        self._interfaces[interface] = {"ip": self._host, "port": bound[1]}
+        self._interfaces[interface] = {"ip": bound[0], "port": bound[1]}  # a catalog takes no names
         if self._interfaces.keys() >= set(self.taken.interfaces):
             interfaces = {name: self._interfaces[name] for name in self.taken.interfaces}
             fields = {**self.taken.fields, "interfaces": interfaces, "reg_time": time.asctime()}

@@ -225,7 +225,7 @@ class Tunnel:
         try:
             async with asyncio.timeout(CONNECT_S):
                 reader, writer = await asyncio.open_connection(*address)
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, UnicodeError):  # the last for names that no resolver takes
             self.refused["cannot connect"] += 1
             return self._end(stream, "cannot connect")
         return self._join(stream, reader, writer)

@@ -122,10 +122,14 @@ class Socket:
 
         The hosts "" and "*" are every interface with IPv4. Raises `LinkError`.
         """
+        return self.bind_at(host, port, tries)[1]
+
+    def bind_at(self, host: str, port: int, tries: int = 1) -> Address:
+        """Listen as `bind` does, and return the numeric address with the port."""
         last = min(port + tries, 1 << 16) - 1
         while True:
             try:
-                return self._listener.open(self._loop, ("" if host == "*" else host, port))[1]
+                return self._listener.open(self._loop, ("" if host == "*" else host, port))
             except LinkError as error:
                 cause = error.__cause__
                 if not isinstance(cause, OSError) or cause.errno != errno.EADDRINUSE or port >= last:

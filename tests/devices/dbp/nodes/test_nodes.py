@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import socket
 from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
 
 from bus.errors import LinkError
+from devices.dbp import ports
 from devices.dbp.nodes import line, registering
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.presence import NodeError
@@ -424,3 +426,33 @@ def test_what_is_no_catalog_is_an_error_at_once(url: str) -> None:
         Client(url)
     with pytest.raises(LinkError):
         Service("Rohan", catalog=url)
+
+
+async def test_the_catalog_gets_addresses_and_no_names(start: Start) -> None:
+    async with Service("Rohan", catalog=start().urls[0], host="127.1", publishes=True) as service:
+        await service.listed()
+        assert {url.rpartition(":")[0] for url in service.urls} == {"tcp://127.0.0.1"}
+
+
+async def test_a_service_that_cannot_open_all_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    monkeypatch.setattr(ports, "TRIES", 1)
+    service = Service("Rohan", catalog=f"tcp://{HOST}:{port}", port=port, publishes=True)
+    for _ in range(2):  # the second time the first socket finds its port free
+        with pytest.raises(LinkError, match="in use"):
+            await service.open()
+        with socket.create_server((HOST, port)):
+            pass
+
+
+async def test_updates_that_wait_are_bounded_and_each_has_its_answer(start: Start) -> None:
+    async with Service("Rohan", catalog=start().urls[0]) as service:
+        await service.listed()
+        updates = [service.update(**{f"f{n}": n}) for n in range(registering.UPDATES_MAX)]
+        denied = [service.update(topics=7), service.update(last=1)]
+        ends = await asyncio.gather(*updates[1:], denied[0], *updates[:1], denied[1], return_exceptions=True)
+        assert [str(end) for end in ends if end] == [
+            "Rohan: the update was denied: topics: a list of texts, or null",
+            f"Rohan: {registering.UPDATES_MAX} updates wait for their answers: wait for one",
+            f"Rohan: {registering.UPDATES_MAX} updates wait for their answers: wait for one",
+        ]

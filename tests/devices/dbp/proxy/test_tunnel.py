@@ -44,6 +44,33 @@ async def test_an_end_that_reads_no_answers_is_disconnected(
     assert one.refused["slow reader"] == 1
 
 
+class At(Nothing):
+    """A near side that offers a service at one host."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+
+    def address_of(self, target: Target) -> Address | None:
+        return self._host, 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "a..b", "x" * 300])
+async def test_a_service_at_which_nobody_can_connect_ends_its_stream(host: str) -> None:
+    loop = asyncio.get_running_loop()
+    near, far = socket.socketpair()
+    far.setblocking(False)
+    reader, writer = await asyncio.open_connection(sock=near)
+    one, heard = Tunnel(reader, writer, False, Hello("near", "near end"), At(host)), b""
+    served = asyncio.ensure_future(one.run())
+    with far:
+        said = wire.pack_hello(Hello("far", "far end")) + wire.pack_open(1, Target("any", "router"))
+        await loop.sock_sendall(far, said)
+        while b"cannot connect" not in heard:
+            heard += await loop.sock_recv(far, 4096)
+    await served
+    assert (one.refused["cannot connect"], one.streams) == (1, 0)
+
+
 @pytest.mark.parametrize("late_s", [0.0, 60.0])
 def test_an_end_is_silent_by_the_turns_in_which_it_could_have_been_heard(late_s: float) -> None:
     """A process that had no turn for a minute has heard nobody meanwhile, and that is not their silence."""
