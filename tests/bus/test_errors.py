@@ -21,7 +21,7 @@ SYSTEM = os.strerror(errno.ENODEV)
         (OSError("no route"), "no route"),
         (LinkError("x: cannot listen"), "x: cannot listen"),
         (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
-        (TimeoutError(), "TimeoutError"),
+        (TimeoutError(), "timed out"),
         (ValueError("x"), "x"),
     ],
 )

@@ -66,6 +66,11 @@ class Calls:
     async def _wait(self, answer: Awaitable[Answer], request: Request, reply: Reply) -> None:
         try:
             said = await answer
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return self._fail(reply, request)  # what the handler waited for was cancelled, and not the call
         except Exception:
             return self._fail(reply, request)
         return self._answer(reply, request, said)

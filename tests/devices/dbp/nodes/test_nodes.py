@@ -202,9 +202,15 @@ async def test_an_answer_that_cannot_be_sent_is_a_refusal(start: Start) -> None:
     async def later(request: Request) -> str:
         return request.data.decode(errors="surrogateescape")
 
+    async def cancelled(_: Request) -> bytes:
+        waited = asyncio.get_running_loop().create_future()
+        waited.cancel()
+        return bytes(await waited)
+
     handlers: dict[str, Any] = {
         "text": lambda request: request.data.decode(errors="surrogateescape"),
         "later": later,
+        "cancelled": cancelled,
         "number": lambda _: 5,
         "long": lambda _: bytes(1 << 16),
         "many": lambda _: (b"",) * 300,
@@ -215,7 +221,7 @@ async def test_an_answer_that_cannot_be_sent_is_a_refusal(start: Start) -> None:
             why = "too long" if word in ("long", "many") else "failed"
             with pytest.raises(NodeError, match=f"Rohan refused: the .* {why}"):
                 await client.ask("Rohan", word, b"\xff")
-        assert service.calls.refused == {"the service failed": 3, "the answer is too long": 2}
+        assert service.calls.refused == {"the service failed": 4, "the answer is too long": 2}
         assert service.calls.served == 0
         with pytest.raises(NodeError, match="request is longer than the 65536 bytes"):
             await client.ask("Rohan", "text", bytes(1 << 16))
