@@ -16,6 +16,7 @@ PACKAGES = {
     "nanocat": "nanomsg-utils",
     "nngcat": "nng-utils",
     "promtool": "prometheus",
+    "ssh": "openssh-client",
     "systemd-analyze": "systemd",
 }
 """The Debian package of a program that has another name."""

@@ -121,11 +121,11 @@ class Subscribed:
                 self._reject("no frame", message.host)
         self._hears(frames)
 
-    def _on_lost(self, key: _Key) -> None:
+    def _on_lost(self, key: _Key, _: bytes) -> None:
         """Tell why a publisher's connection ended, if its publications are too long."""
         one = self._sockets.get(key)
         if one is not None and one.misfit:
-            name, (host, _) = key
+            name, (host, _port) = key
             self._reject("framing", host, 0, f"{name} published {one.misfit}")  # its connection counted it
 
     def close(self) -> None:

@@ -168,12 +168,15 @@ BINDERS: Final = {
     "bus/embedded/buscoupler_tmq.py": "a microcontroller",
     "bus/transports/sockets.py": "all streams, by `Binding` or `bind_now`",
     "devices/dbp/catalog/datagrams.py": "by `Binding`",
+    "devices/dbp/zeromq/sockets.py": "by `bind_now`, or by `Binding`",
     "devices/dbp/beacon/finding.py": "all interfaces",
     "devices/dbp/beacon/sending.py": "from each interface that is there",
     "devices/dbp/monitor/mirror.py": "to see whether an address is ours",
     "bridges/media/multicast/sockets.py": "a group, once its interface is there",
     "bridges/media/multicast/interfaces.py": "netlink",
     "bridges/media/udp/link.py": "a device link, which is opened again",
+    "bridges/media/can/raw.py": "a device link, which is opened again",
+    "bridges/media/can/group.py": "a device link, which is opened again",
     "appliance/machine/inspection.py": "check --here",
     "appliance/local/responder.py": "a socket file of our own",
     "appliance/demo/scene.py": "looks for a free port",
@@ -183,7 +186,14 @@ BINDERS: Final = {
     "examples/medium-udp/buscoupler_udp/link.py": "a device link, which is opened again",
 }
 _ACCEPTS: Final = {"appliance/local/responder.py": "a socket file of our own"}
-_CALLS: Final = {"bind", "create_server", "start_server", "start_unix_server", "create_datagram_endpoint"}
+_CALLS: Final = {
+    "bind",
+    "bind_at",
+    "create_server",
+    "start_server",
+    "start_unix_server",
+    "create_datagram_endpoint",
+}
 
 
 def test_every_module_that_binds_is_known() -> None:

@@ -70,6 +70,7 @@ def audited(directory: Path, *where: str) -> dict[str, Any]:
     """Return the tables of an audit, with its exit `status`."""
     words = [*COMMAND, "audit", str(directory), "--json", "--quiet", *where]
     done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone())
+    assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found | {"status": done.returncode}
 

@@ -68,7 +68,7 @@ def _text(data: bytes, form: str) -> str:
     Raises `Unreadable` for a file without text, and for one in another encoding.
     """
     if not data.removeprefix(MARK).strip():
-        raise Unreadable("it is empty")
+        raise Unreadable("it is empty: copy the database anew")
     if found := encoding_of(data) or (b"\0" in data and "no text, or UTF-16 without a mark"):
         raise Unreadable(f"it is {found}: save it as UTF-8", 1, 1)
     try:

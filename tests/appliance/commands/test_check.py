@@ -115,8 +115,8 @@ DATABASES = {
         HEAD + 'BO_ 256 E: 8 ECU\n SG_ A : 0|16@1+ (1,0) [0|1] "" X\n SG_ B : 8|16@1+ (1,0) [0|1] "" X\n',
         "A and B overlap",
     ),
-    "noise": ("\x00\x01 no database \xff", "no DBC"),
-    "empty": ("", "no DBC"),
+    "noise": ("\x00\x01 no database \xff", "it is no text"),
+    "empty": ("", "it is empty"),
     "missing": (None, "cannot be read: No such file"),
 }
 

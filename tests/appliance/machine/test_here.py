@@ -65,7 +65,7 @@ def test_needs_of_a_gateway() -> None:
     }
     assert {need.path for need in needs if isinstance(need, Device)} == {"/dev/no-such", "/dev/i2c-250"}
     assert {need.extra for need in needs if isinstance(need, Library)} == {
-        *("uart", "i2c", "can", "capture"),
+        *("uart", "i2c", "capture"),  # SocketCAN needs none
         "",  # websockets, of the distribution itself
     }
     probes = {need.arguments[0] for need in needs if isinstance(need, Probe)}

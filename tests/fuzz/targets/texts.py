@@ -186,7 +186,6 @@ TARGETS: Final = (
         whole=True,
         grown=_topology_grown,
         inputs=500,
-        size=512,
         why="1 ms an input, in PyYAML",
     ),
     Target(
