@@ -79,7 +79,7 @@ async def test_a_bus_is_recorded_exported_and_put_back(tmp_path: Path, where: st
     [
         (["replay", "nowhere", "tcp://127.0.0.1:1"], "nowhere: there is no such file"),
         (["export", "{tmp}/two.pcapng", "/nowhere/x"], "/nowhere/x: No such file"),
-        (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1"], "--hub 'bus q' --bus 'bus p': 1 messages"),
+        (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1"], "--hub 'bus q' --bus 'bus p': 1 message"),
         (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1", "--hub", "bus x"], "no such messages in it"),
         (["export", "{tmp}", "-"], "no capture in it"),
         (["replay", "{tmp}/text", "tcp://127.0.0.1:1"], "text: not a pcapng file"),

@@ -89,7 +89,7 @@ async def test_the_time_is_up(words: list[str], status: int, capsys: Out) -> Non
     assert await heard_by([*words, "--timeout", "1"], READING) == status
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
-    assert ("1 messages within 1 s" in err) == bool(status)
+    assert ("1 message within 1 s" in err) == bool(status)
 
 
 async def test_hearing_nothing_is_a_problem(capsys: Out) -> None:
