@@ -81,7 +81,6 @@ async def _opened(service: Service, stop: Stop) -> bool:
         try:
             await service.open()
         except LinkError as error:
-            await service.close()
             if not isinstance(error.__cause__, Exception) or not is_absent(error.__cause__):
                 raise
             told = _say(f"{error}; will go on trying", told)

@@ -161,14 +161,14 @@ class DirectPort:
 
 
 class SocketPort(DirectPort):
-    """A raw SocketCAN socket. `is_alone` is False: without an acknowledgement, nothing is confirmed."""
+    """A raw SocketCAN socket on an interface. `is_alone` is False: unacknowledged, nothing is confirmed."""
 
     confirms = True
 
-    def __init__(self, bus: Any) -> None:
+    def __init__(self, bus: Any, interface: str = "") -> None:
         super().__init__(bus, inbox_of(bus.socket))
         self._outbox = outbox_of(bus.socket)
-        self._interface = str(getattr(bus, "channel", ""))
+        self._interface = interface
 
     def write(self, frame: CanFrame) -> None:
         self._socket.send(pack_frame(frame), DONTWAIT)

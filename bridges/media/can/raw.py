@@ -41,7 +41,7 @@ class RawBus(OwnBus):
             raise
 
     def port(self) -> Port:
-        return SocketPort(self)
+        return SocketPort(self, self.channel)
 
 
 def bound(channel: str, filters: Sequence[Filter] | None) -> socket.socket:

@@ -135,3 +135,22 @@ class Capture:
         wanted = rows.schema.names
         summaries = [tuple(one.get(name) for name in wanted) for one in self.summaries]
         return rows.unionByName(spark.createDataFrame(summaries, DDL_PARTITIONED))
+
+
+def cross(made: Capture, at_ms: float, late_ms: float, number: int, is_lost: bool, goes_back: bool) -> None:
+    """Have a frame cross the wire between gw-a and gw-b, and another one go back; gw-b may lose the first.
+
+    It comes in at `at_ms` by the clock of gw-a, which is `late_ms` by that of gw-b.
+    """
+    there, back = frame("motor", str(number)), frame("light", str(number))
+    made.seen(at_ms, "gw-a", "bus a", "bus a", RX, there)
+    made.seen(at_ms + 0.1, "gw-a", "bridge a", "bus a", RX, there)
+    made.seen(at_ms + 0.2, "gw-a", "bridge a", "wire", TX, there)
+    made.seen(late_ms + 1.2, "gw-b", "bridge b", "wire", RX, there)
+    if not is_lost:
+        made.seen(late_ms + 1.3, "gw-b", "bridge b", "bus b", TX, there)
+    if goes_back:
+        made.seen(late_ms + 50, "gw-b", "bridge b", "bus b", RX, back)
+        made.seen(late_ms + 50.1, "gw-b", "bridge b", "wire", TX, back)
+        made.seen(at_ms + 51.1, "gw-a", "bridge a", "wire", RX, back)
+        made.seen(at_ms + 51.2, "gw-a", "bridge a", "bus a", TX, back)

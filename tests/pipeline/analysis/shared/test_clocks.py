@@ -14,7 +14,7 @@ from pipeline.analysis.shared.clocks import Clock, Pair, offsets
 from pipeline.analysis.shared.drifts import LONG_NS, against, planned
 from pipeline.analysis.shared.inventory import Run
 from pipeline.engine.choice import SAIL
-from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
+from tests.pipeline.analysis.hand_made import RX, Capture, cross, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,22 +27,11 @@ def plain_buses(stranger: str, goes_back: bool) -> Capture:
     neither. The clock of gw-b is ahead by 40 s, and its bridge loses three frames."""
     made = Capture()
     for number in range(FRAMES):
-        content, at = frame("motor", str(number)), 100.0 * number
+        at = 100.0 * number
         late = at + AHEAD_MS
         if stranger:
             made.seen(at, stranger, "bus c", "bus c", RX, frame("lamp", str(number)))
-        made.seen(at, "gw-a", "bus a", "bus a", RX, content)
-        made.seen(at + 0.1, "gw-a", "bridge a", "bus a", RX, content)
-        made.seen(at + 0.2, "gw-a", "bridge a", "wire", TX, content)
-        made.seen(late + 1.2, "gw-b", "bridge b", "wire", RX, content)
-        if number not in LOST:
-            made.seen(late + 1.3, "gw-b", "bridge b", "bus b", TX, content)
-        if goes_back:
-            back = frame("light", str(number))
-            made.seen(late + 50, "gw-b", "bridge b", "bus b", RX, back)
-            made.seen(late + 50.1, "gw-b", "bridge b", "wire", TX, back)
-            made.seen(at + 51.1, "gw-a", "bridge a", "wire", RX, back)
-            made.seen(at + 51.2, "gw-a", "bridge a", "bus a", TX, back)
+        cross(made, at, late, number, number in LOST, goes_back)
     return made
 
 

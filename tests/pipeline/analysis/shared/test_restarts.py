@@ -15,7 +15,7 @@ from pipeline.analysis.shared.inventory import Run
 from pipeline.analysis.shared.restarts import apart, are_several, parts_of
 from pipeline.analysis.shared.steps import Step
 from pipeline.engine.choice import SAIL
-from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
+from tests.pipeline.analysis.hand_made import RX, TX, Capture, cross, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,22 +29,11 @@ def plain_buses(before_ms: float, after_ms: float, goes_back: bool) -> Capture:
     clock is ahead by one time before that, and by another after it."""
     made = Capture()
     for number in range(FRAMES):
-        content, at = frame("motor", str(number)), 100.0 * number
+        at = 100.0 * number
         if number == RESTARTED:
             made.restart(at - 30 + before_ms, "gw-b")
         late = at + (before_ms if number < RESTARTED else after_ms)
-        made.seen(at, "gw-a", "bus a", "bus a", RX, content)
-        made.seen(at + 0.1, "gw-a", "bridge a", "bus a", RX, content)
-        made.seen(at + 0.2, "gw-a", "bridge a", "wire", TX, content)
-        made.seen(late + 1.2, "gw-b", "bridge b", "wire", RX, content)
-        if number not in LOST:
-            made.seen(late + 1.3, "gw-b", "bridge b", "bus b", TX, content)
-        if goes_back:
-            back = frame("light", str(number))
-            made.seen(late + 50, "gw-b", "bridge b", "bus b", RX, back)
-            made.seen(late + 50.1, "gw-b", "bridge b", "wire", TX, back)
-            made.seen(at + 51.1, "gw-a", "bridge a", "wire", RX, back)
-            made.seen(at + 51.2, "gw-a", "bridge a", "bus a", TX, back)
+        cross(made, at, late, number, number in LOST, goes_back)
     return made
 
 
