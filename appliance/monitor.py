@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from appliance.downs import Downs, Outage
-from appliance.health.concerns import RECENT_S, of_drops, of_links, of_loops, of_rejects
+from appliance.health.concerns import RECENT_S, Told, of_drops, of_links, of_loops, of_rejects
 from appliance.status.conditions import controller
 from appliance.status.health import Concern
 from appliance.status.labels import Labels
@@ -28,11 +28,11 @@ log = logging.getLogger("buscoupler.events")
 
 K = TypeVar("K")
 T = TypeVar("T")
-Told = tuple[float, Mapping[str, int]]
 
 SCAN_S = 0.25
 KEPT = 256  # events, for whoever asks later
 _DROPS_S = 5.0  # between two events about one pipe's drops
+_FULL = "queue full"
 _PUBLISHED = 20  # events on the buses after one scan; the log has all
 
 
@@ -174,7 +174,7 @@ class Monitor:
             self._drops[name] = now, dropped
             source = self._source(name)
             self.record("drop", source, "messages were dropped", **_words(new))
-            self._recent[source] = now, dict(new)
+            self._recent[source] = Told(now, dict(new), self._slowest(name) if _FULL in new else "")
 
     def _source(self, name: str) -> str:
         """Return how events name an account, whose name stands behind that of its hub."""
@@ -182,6 +182,13 @@ class Monitor:
         if self._labels is None:
             self._labels = Labels(self._watched.rows())
         return self._labels.source(hub, name.removeprefix(f"{hub}/"))
+
+    def _slowest(self, name: str) -> str:
+        """Return the peer that dialled and whose queue was full most often; "" if none has dialled."""
+        pipes = (pipe for hub in self._watched.hubs() for pipe in hub.pipes
+                 if " from " in pipe.name and f"{hub.name}/{pipe.link}" == name)  # fmt: skip
+        worst = max(pipes, key=lambda pipe: pipe.stats.dropped.get(_FULL, 0), default=None)
+        return "" if worst is None else worst.name
 
     def _scan_rejects(self, name: str, counts: Mapping[str, int], now: float) -> None:
         """Note new rejects by which somebody should look; a link that began anew counts from 0 again."""
@@ -191,7 +198,7 @@ class Monitor:
         new = Counter(amiss) - Counter(self._rejects.get(name, {}))
         self._rejects[name] = amiss
         if new:
-            self._rejected[self._source(name)] = now, dict(new)
+            self._rejected[self._source(name)] = Told(now, dict(new))
 
     def concerns(self, now: float) -> Iterator[Concern]:
         """Yield what is wrong with links and buses at the last scan, or was within the last minute."""
@@ -214,7 +221,7 @@ def _stats(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, Stats]:
 
 def _since(told: Mapping[str, Told], now: float) -> dict[str, Told]:
     """Return what was noted within the last minute."""
-    return {name: one for name, one in told.items() if now - one[0] < RECENT_S}
+    return {name: one for name, one in told.items() if now - one.at_s < RECENT_S}
 
 
 def _keep(known: dict[K, T], here: Iterable[K]) -> None:

@@ -9,7 +9,12 @@ from appliance.process.running import run_loop
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=above_zero, default=8.0, metavar="S", help="send for S seconds (8)")
+    parser.add_argument(
+        "--seconds",
+        type=above_zero,
+        metavar="S",
+        help="send for S seconds, then end (8; on a terminal it then goes on, with a page, until Ctrl-C)",
+    )
     parser.add_argument(
         "--capture",
         type=Path,

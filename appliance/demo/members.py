@@ -1,7 +1,7 @@
 """The members of the demo: sensors on a line and on CAN, applications on the buses, foreign listeners.
 
-Every frame is `(demo, sender, reading)` with the value as text. Each member counts the frames that it
-receives, by sender: frames of its own would be counted too, and show as a fault.
+Every frame is `(demo, sender, reading)` with the value as text, without its unit. Each member counts the
+frames that it receives, by sender: frames of its own would be counted too, and show as a fault.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Member:
         name, value = next(self.readings)
         self.sent += 1
         self.last = f"{name} {value}"
-        return pack(PUB, Pattern(DEMO, self.token, name), self.last.encode())
+        return pack(PUB, Pattern(DEMO, self.token, name), value.partition(" ")[0].encode())
 
     def greeting(self) -> bytes:
         """Return a frame that no count includes: it shows which members are connected by now."""

@@ -112,3 +112,13 @@ def next_step(capture: Path, console: Console) -> None:
     if not (sail.installed() or jars.installed()):
         put(console, f"  {install('sail')}    # once: Sail, which reads captures, 0.3 GB")
     put(console, f"  {program()} audit {capture}{'' if jars.installed() else ' --engine sail'}")
+
+
+def look(scene: Scene, page: str, console: Console) -> None:
+    """Print where the page of a gateway is that runs on, and how to see a fault on it."""
+    console.print()
+    say(console, "The same now runs on as one gateway. Look at its page: what is up, curves, last values.")
+    put(console, f"  {page}")
+    say(console, "Make a fault, a second way between both buses, and see what the page says of it:")
+    put(console, f"  {program()} device --dial {scene.plant} --dial {scene.office}")
+    say(console, "Ctrl-C ends the demo.")

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.live import Live
 
 from appliance.demo import picture
-from appliance.demo.scene import Scene, directory
+from appliance.demo.scene import WHOLE, Scene, directory
 from appliance.demo.table import misses
 from appliance.process.interrupts import status_of
 from appliance.process.serve import Stop
 from appliance.process.streams import terminal
 
+SECONDS = 8.0
 JOIN_S = 20.0
 SETTLE_S = 5.0
 LOOK_S = 0.1
@@ -34,12 +35,20 @@ def is_recorded(capture: Path) -> bool:
     return any(capture.rglob("*.parquet"))
 
 
-async def play(seconds: float, rate: float, capture: Path | None = None) -> int:
-    """Run the whole demo.
+async def play(seconds: float | None, rate: float, capture: Path | None = None) -> int:
+    """Run the whole demo. Without `seconds` it stays on a terminal, with a page, until Ctrl-C.
 
-    Return 0 if every frame arrived everywhere once, else 1; 128 + a signal after one.
+    Return 0 if every frame arrived everywhere once, else 1; 128 + a signal that came before the verdict.
     """
     stop, console = Stop(asyncio.get_running_loop()), Console(file=terminal())
+    status = await prove(seconds or SECONDS, rate, capture, console, stop)
+    if not status and seconds is None and console.is_terminal:
+        await stay(rate, console, stop)
+    return status
+
+
+async def prove(seconds: float, rate: float, capture: Path | None, console: Console, stop: Stop) -> int:
+    """Let all send for a while, and show what arrived. Return the exit status."""
     with directory() as name:
         scene = Scene(Path(name), capture)
         try:
@@ -58,6 +67,23 @@ async def play(seconds: float, rate: float, capture: Path | None = None) -> int:
     if capture is not None and is_recorded(capture):
         picture.next_step(capture, console)
     return status_of(stop.number) if stop.number else int(bool(wrong))
+
+
+async def stay(rate: float, console: Console, stop: Stop) -> None:
+    """Run the same as one gateway, and say where its page is, until a signal."""
+    with directory() as name:
+        scene = Scene(Path(name), parts=WHOLE)
+        try:
+            await scene.start()
+            picture.look(scene, await asyncio.to_thread(scene.page), console)
+            while not stop.is_set() and not scene.failed():
+                for member in scene.members:
+                    if member.readings:
+                        member.say(member.frame())
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), 1 / rate)
+        finally:
+            await scene.stop()
 
 
 def all_joined(scene: Scene) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from appliance.demo.members import GREETING, Application, Foreign, LinkMember, Member
 from appliance.demo.nullmodem import NullModem
 from appliance.demo.readings import can_sensor, names, serial_sensor
-from appliance.status.client import ask, status_sockets
+from appliance.status.client import Status, ask, status_sockets
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
@@ -19,6 +19,8 @@ from bridges.media.uart.medium import Uart
 from bus.machine.scratch import Scratch
 
 PARTS = ("plant", "office", "coupler")
+WHOLE = ("",)
+"""All parts in one process."""
 STOP_S = 5.0
 JOIN_S = 5.0  # then the members start anyway, and the picture shows what is missing
 _LOOK_S = 0.02
@@ -28,7 +30,7 @@ name: demo
 gateways:
   here: {{address: 127.0.0.1, node: 1}}
 buses:
-  plant: {{on: here, listen: ["{plant}"]}}
+  plant: {{on: here, listen: [{{url: "{plant}", last_values: {whole}}}]}}
   office: {{on: here, listen: ["{office}"]}}
 bridges:
   coupler:
@@ -66,10 +68,11 @@ def can_settings() -> dict[str, Any]:
 class Scene:
     """All processes and members of the demo. `stop` ends them, also after a start that failed half-way.
 
-    With `capture`, every part records its traffic in that directory.
+    With `capture`, every part records its traffic in that directory. `parts` are what each process runs.
     """
 
-    def __init__(self, directory: Path, capture: Path | None = None) -> None:
+    def __init__(self, directory: Path, capture: Path | None = None, parts: tuple[str, ...] = PARTS) -> None:
+        self._parts = parts
         self.plant, self.office = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
         self.can = can_settings()
         self.file, self.log = directory / "demo.yaml", directory / "demo.log"
@@ -85,7 +88,12 @@ class Scene:
         speakers = [member.name for member in self.members if member.readings]
         known = ", ".join([*speakers, *names(), GREETING])
         return TOPOLOGY.format(
-            plant=self.plant, office=self.office, line=self.line.a, names=known, **self.can
+            plant=self.plant,
+            office=self.office,
+            line=self.line.a,
+            names=known,
+            whole="true" if self._parts == WHOLE else "false",
+            **self.can,
         )
 
     def _members(self) -> list[Member]:
@@ -100,7 +108,7 @@ class Scene:
         ]
 
     async def start(self) -> None:
-        for part in PARTS:
+        for part in self._parts:
             self._processes[part] = await self._run(part)
         await self._joined()
         for member in self.members:
@@ -114,15 +122,25 @@ class Scene:
 
     def _are_up(self) -> bool:
         try:
-            found = [ask(path) for path in status_sockets(self._directory)]
+            found = self._asked()
         except OSError:  # of a process that has ended: `failed` tells
             return False
         links_up = [all(link["state"] == "up" for link in status["links"]) for status in found]
-        return len(found) == len(PARTS) and all(links_up)
+        return len(found) == len(self._parts) and all(links_up)
+
+    def page(self) -> str:
+        """Return the address of the first status page; empty if there is none."""
+        try:
+            return str(next((one["page"] for one in self._asked()), ""))
+        except (OSError, ValueError):
+            return ""
+
+    def _asked(self) -> list[Status]:
+        return [ask(path) for path in status_sockets(self._directory)]
 
     async def _run(self, part: str) -> Process:
-        command = [sys.executable, "-P", "-m", "buscoupler", "run", str(self.file), "--only", part]
-        command += ["--run-directory", str(self._directory)]
+        command = [sys.executable, "-P", "-m", "buscoupler", "run", str(self.file)]
+        command += [*(["--only", part] if part else []), "--run-directory", str(self._directory)]
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *command, stdout=PIPE, stderr=log, start_new_session=True

@@ -1,7 +1,7 @@
 """The concerns about the links, roles and recorders of a gateway: what is wrong with them now. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from appliance.status.conditions import judged
 from appliance.status.health import Concern, Word
@@ -11,6 +11,7 @@ from appliance.status.view import ShownPart
 from appliance.status.words import TROUBLE_MS, counted
 from bus.hub import Hub, LinkView
 from bus.machine.lasting import ending
+from bus.reasons import DROPPED
 from bus.watch.watched import WatchedHub
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
@@ -20,7 +21,26 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from devices.tap.recorder import Recorder
 
 RECENT_S: Final = 60.0
-_CAUSES: Final = {"queue full": "who is there takes less than is sent"}
+_KEYS: Final = "give both ends the same keys"
+_CAUSES: Final = {
+    "queue full": "{} takes less than is sent",
+    "forged": f"the other end has another key: {_KEYS}",
+    "unsigned": f"the other end signs nothing: {_KEYS}",
+    "signed": f"the other end signs, and there are no keys here: {_KEYS}",
+    "clock": "the clocks of both ends differ: set them",
+    "replayed": "messages come again: another gateway has this one's name, or somebody repeats them",
+    "error frame": "a frame failed on the wire: look at cable, termination and bit rate",
+    "overrun": "more came than this machine takes",
+}
+_MEANINGS: Final = {reason.word: reason.meaning for reason in DROPPED} | _CAUSES
+
+
+class Told(NamedTuple):
+    """What a link dropped or rejected: when, in s, monotonic, the counts by reason, and which peer most."""
+
+    at_s: float
+    counts: Mapping[str, int]
+    peer: str = ""
 
 
 def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator[Concern]:
@@ -40,23 +60,22 @@ def of_certificates(ends_s: Mapping[str, float], now_s: float) -> Iterator[Conce
             yield Concern("trouble" if end_s <= now_s else "degraded", "certificate", text)
 
 
-def of_drops(drops: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float) -> Iterator[Concern]:
-    """Yield links that dropped messages within the last `RECENT_S`. `drops`: when, and counts by reason."""
+def of_drops(drops: Mapping[str, Told], now_s: float) -> Iterator[Concern]:
+    """Yield links that dropped messages within the last `RECENT_S`."""
     return _recent("messages were dropped", drops, now_s)
 
 
-def of_rejects(rejects: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float) -> Iterator[Concern]:
-    """Yield links that rejected input of reasons `AMISS` within the last `RECENT_S`, as `of_drops`."""
+def of_rejects(rejects: Mapping[str, Told], now_s: float) -> Iterator[Concern]:
+    """Yield links that rejected input of reasons `AMISS` within the last `RECENT_S`."""
     return _recent("input was rejected", rejects, now_s)
 
 
-def _recent(
-    words: str, noted: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float
-) -> Iterator[Concern]:
-    for name, (at_s, counts) in noted.items():
-        if now_s - at_s < RECENT_S:
-            causes = [_CAUSES[reason] for reason in counts if reason in _CAUSES]
-            yield Concern("degraded", name, ": ".join([words, counted(counts), *causes]))
+def _recent(words: str, noted: Mapping[str, Told], now_s: float) -> Iterator[Concern]:
+    for name, told in noted.items():
+        if now_s - told.at_s < RECENT_S:
+            most = max(told.counts, key=lambda reason: told.counts[reason])
+            cause = _MEANINGS.get(most, "").format(told.peer or "who is there")
+            yield Concern("degraded", name, ": ".join(filter(None, (words, counted(told.counts), cause))))
 
 
 def of_loops(hubs: Iterable[Hub]) -> Iterator[Concern]:
@@ -64,7 +83,11 @@ def of_loops(hubs: Iterable[Hub]) -> Iterator[Concern]:
     for hub in hubs:
         if isinstance(hub, WatchedHub) and hub.cuts:
             names = ", ".join(cut.pipe.name for cut in hub.cuts)
-            yield Concern("trouble", hub.name, f"a loop; cut: {names}")
+            yield Concern(
+                "trouble",
+                hub.name,
+                f"a loop; cut: {names}: two ways lead to the same place, take one of them away",
+            )
 
 
 def of_parts(parts: Iterable[ShownPart]) -> Iterator[Concern]:

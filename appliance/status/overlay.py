@@ -115,9 +115,9 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
     for part in status["parts"]:
         name, state = part["id"], sign_of(part)
         if name in roles:
-            yield name, _role(roles[name], state, part)
+            yield name, _looped(_role(roles[name], state, part), hubs.get(name))
         elif part["kind"] in ("bus", "bridge"):
-            yield name, _busy(hubs.get(name), state, part)
+            yield name, _looped(_busy(hubs.get(name), state, part), hubs.get(name))
         elif name in taps:
             yield name, _tap(taps[name], state, part)
         else:
@@ -153,6 +153,15 @@ def _busy(hub: Mapping[str, Any] | None, state: State, part: Mapping[str, Any]) 
     peers = sum(row["live"] for row in rows)
     words = (_peers(peers), *((f"{short(sum(rates))}/s",) if rates else ()))
     return Mark(state, "" if state == "ok" else state_word(part), words, fault=fault(part))
+
+
+def _looped(mark: Mark, hub: Mapping[str, Any] | None) -> Mark:
+    """Return the mark of a bus or bridge that has cut pipes of a loop, or the mark that it has otherwise."""
+    cuts = [] if hub is None else hub["cuts"]
+    word = ", ".join(filter(None, ("loop", mark.word)))
+    return (
+        mark._replace(state="bad", word=word, fault=mark.fault or f"cut: {', '.join(cuts)}") if cuts else mark
+    )
 
 
 def _peers(count: int) -> str:

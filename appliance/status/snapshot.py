@@ -117,7 +117,7 @@ def brief(
         "taps": [_tap(part.id, recorder) for part in shown for recorder in part.recorders],
         "brokers": [{"part": part, "counts": dict(report.counts)} for part, report in brokers],
         "hubs": [
-            _brief_hub(part.id, hub.name, by_hub[hub], accounts.get(hub.name, {}), sampled)
+            _brief_hub(part.id, hub, by_hub[hub], accounts.get(hub.name, {}), sampled)
             for part in shown
             for hub in part.hubs
         ],
@@ -125,15 +125,20 @@ def brief(
 
 
 def _brief_hub(
-    part: str, name: str, rows: Mapping[str, list[LinkRow]], accounts: Mapping[str, Account], sampled: Sampled
+    part: str, hub: Hub, rows: Mapping[str, list[LinkRow]], accounts: Mapping[str, Account], sampled: Sampled
 ) -> Record:
     """Return a hub with a row for each account and link, but without the edges of listeners."""
     links = list[Record]()
     for link in {*accounts, *rows}:
         own = rows.get(link, ())
-        row = _row(link, accounts.get(link, Account()), own, (name, link), sampled)
+        row = _row(link, accounts.get(link, Account()), own, (hub.name, link), sampled)
         links.append(row | {"edges": []} if any(one.label.startswith("listen") for one in own) else row)
-    return {"name": name, "part": part, "links": links}
+    return {"name": hub.name, "part": part, "cuts": _cuts(hub), "links": links}
+
+
+def _cuts(hub: Hub) -> list[str]:
+    """Return the names of the pipes that carried a loop, and are cut now."""
+    return [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else []
 
 
 def claims(reports: Iterable[Report]) -> dict[str, int]:
@@ -212,7 +217,7 @@ def _hub(
     return {
         "name": hub.name,
         "part": part,
-        "cuts": [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else [],
+        "cuts": _cuts(hub),
         "links": links,
         "pipes": [counts for pipe in pipes for counts in _pipe(pipe)],
         "more_pipes": len(hub.pipes) - len(pipes),

@@ -107,7 +107,8 @@ function mark_(id, mark) {
   const title = thing.querySelector("title"), sign = thing.querySelector(".sign"), live = thing.querySelector(".live");
   if (title) set(title, `${id}: ${mark.text}`);
   if (sign) set(sign, mark.sign ?? SIGNS[mark.state]);
-  if (live) set(live, mark.text.length > room && thing.matches(".node") ? `${mark.text.slice(0, room - 1)}…` : mark.text);
+  if (live) set(live, thing.matches(".node") ? (mark.text.length > room ? `${mark.text.slice(0, room - 1)}…` : mark.text)
+    : ["bad", "wait"].includes(mark.state) ? `${SIGNS[mark.state]} ${mark.word}` : mark.word);  // all that the head of a gateway has room for
   thing.querySelectorAll(".line").forEach((line, place) => set(line, mark.ways[place] ? `${thing.dataset.arrows[place]} ${mark.ways[place]}` : ""));
 }
 

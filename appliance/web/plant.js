@@ -109,9 +109,9 @@ function take(plant) {
   set(byId("more-reasons"), plant.more ? `and ${plant.more} more` : "");
   fill("roles", failover(plant.gateways));
   if (plant.drawn && plant.drawn !== drawn) draw(plant.drawn);
-  for (const id of marks.keys()) marks.set(id, { state: "idle", text: "", lines: [], ways: [] });  // those of one that has gone
+  for (const id of marks.keys()) marks.set(id, { state: "idle", word: "", text: "", lines: [], ways: [] });  // those of one that has gone
   for (const [id, mark] of Object.entries(plant.marks)) marks.set(id, mark);
-  for (const row of plant.gateways) marks.set(`gateway ${row.name}`, { state: stateOfGateway(row), text: wordOfGateway(row), lines: [], ways: [] });
+  for (const row of plant.gateways) marks.set(`gateway ${row.name}`, { state: stateOfGateway(row), word: wordOfGateway(row), text: row.line, lines: [], ways: [] });
   for (const [id, mark] of marks) mark_(id, mark);
 }
 

@@ -58,11 +58,17 @@ def _box(box: Box, mark: Mark) -> str:
     room = int((box.width - _HEADER[0]) / _HEADER[1])
     return (
         f'<g class="gateway-box {mark.state}" data-id={_quoted(gateway_id(box.gateway))}>'
+        f"<title>{markup(_title(gateway_id(box.gateway), mark))}</title>"
         f'<rect class="box" rx="10" {place}/>'
         f'<text x="{x:g}" y="{y:g}"><tspan class="gateway">{markup(shorten(box.gateway, room))}</tspan>'
         f' <tspan class="dim">{markup(shorten(box.address, room))}</tspan></text>'
-        f'<text class="live end" x="{box.x + box.width - 14:g}" y="{y:g}">{markup(mark.text)}</text></g>'
+        f'<text class="live end" x="{box.x + box.width - 14:g}" y="{y:g}">{markup(_headed(mark))}</text></g>'
     )
+
+
+def _headed(mark: Mark) -> str:
+    """Return what the head of a gateway has room for: a word, with a sign if all is not well."""
+    return f"{SIGNS[mark.state]} {mark.word}" if mark.state in ("bad", "wait") else mark.word
 
 
 def _edge(edge: Edge, mark: Mark) -> Iterator[str]:

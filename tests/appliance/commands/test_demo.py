@@ -1,11 +1,20 @@
-"""`buscoupler demo`: a directory that it made for captures, and that has none, is removed."""
+"""`buscoupler demo`: a directory that it made for captures, and that has none, is removed; at a terminal it
+stays with a page.
+"""
 
+import json
+import os
+import re
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from appliance.commandline.cli import main
 from appliance.demo import play
+from tests.helpers import ROOT
+from tests.helpers.terminal import Terminal
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -47,3 +56,30 @@ def test_only_a_directory_that_has_captures_is_left_behind(
         place.mkdir()
     main(["demo", *(["--capture", str(place)] if given else [])])
     assert place.exists() == (is_kept or given)
+
+
+SHORT = (
+    "from appliance.demo import play; from appliance.commandline.cli import main; play.SECONDS = 0.2; main()"
+)
+
+
+@pytest.mark.timeout(120)
+def test_at_a_terminal_it_ends_with_the_address_of_a_page_and_runs_on(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, os.environ | {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)})
+    try:
+        terminal.type(f"{sys.executable} -c '{SHORT}' demo --no-capture; echo status $?")
+        while "Ctrl-C ends the demo." not in terminal.seen:
+            terminal.read()
+            assert not terminal.is_idle, terminal.seen
+        address = re.findall(r"^  (http://\S+)$", terminal.seen, re.MULTILINE)
+        assert (
+            len(re.findall(r" device --dial tcp://127\S+ --dial tcp://127\S+$", terminal.seen, re.MULTILINE))
+            == 1
+        )
+        with urllib.request.urlopen(f"{address[0]}/status.json", timeout=20) as answer:
+            status = json.load(answer)
+        assert {part["id"] for part in status["parts"]} >= {"bus plant", "bus office", "bridge coupler@here"}
+        terminal.type("^C")
+        terminal.wait("status 0")
+    finally:
+        terminal.close()

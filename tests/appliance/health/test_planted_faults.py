@@ -91,6 +91,7 @@ def test_a_peer_that_takes_nothing() -> None:
         found = health(here, after_s=3)
         assert (found.word, found.reasons[0].source) == ("degraded", f"p/listen tcp://127.0.0.1:{port}")
         assert "queue full" in found.reasons[0].text
+        assert f"from 127.0.0.1:{peer.getsockname()[1]} takes less" in found.reasons[0].text
 
 
 async def test_a_loop() -> None:
@@ -111,6 +112,7 @@ def test_ends_with_different_keys(tmp_path: Path) -> None:
         dials, listens = health(here, "far"), health(here, "gw")
         assert "no key here is the one that it signs with" in dials.line()
         assert "input was rejected: forged" in listens.line()
+        assert "the other end has another key: give both ends the same keys" in listens.line()
 
 
 def test_no_broker_answers() -> None:

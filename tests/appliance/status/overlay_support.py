@@ -23,7 +23,7 @@ def row(name: str, live: int = 1, received: float | None = None, sent: float = 0
 
 
 def hub(name: str, *rows: dict[str, Any], part: str = "") -> dict[str, Any]:
-    return {"name": name, "part": part, "links": list(rows)}
+    return {"name": name, "part": part, "cuts": [], "links": list(rows)}
 
 
 def end(state: str, condition: str = "", edge: str = "e", **more: Any) -> dict[str, Any]:

@@ -197,6 +197,17 @@ def test_a_part_is_as_bad_as_its_links_and_tells_why(
     assert (held.state, held.text) == (state, f"active, {text} · epoch 3")
 
 
+@pytest.mark.parametrize("kind", ["bus", "bridge"])
+def test_a_part_in_which_a_loop_was_cut_is_bad_and_tells_it(kind: str) -> None:
+    one = part(kind, "p")
+    looped = hub("p", part=one["id"]) | {"cuts": ["tcp://h:1 from h:2"]}
+    found = mark_of(one, hubs=[looped])
+    assert (found.state, found.text) == ("bad", "loop: cut: tcp://h:1 from h:2 · 0 peers")
+    role = {"bridge": "p", "part": one["id"], "role": "active", "ready": True, "epoch": 3}
+    held = mark_of(one, hubs=[looped], candidates=[role])
+    assert (held.state, held.text) == ("bad", "loop, active: cut: tcp://h:1 from h:2 · epoch 3")
+
+
 def test_a_line_with_a_journal_that_cannot_be_written_says_so_and_its_rates_count_once() -> None:
     fault = {"fault": "messages are live only: No space left on device", "kept": []}
     kept, link = end("waiting", received=5, sent=30) | fault, end("up", received=20, sent=30)

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from topologies.picture.layout import Drawing, Node
+from topologies.picture.layout import Box, Drawing, Node
+from topologies.picture.marks import Mark
 from topologies.picture.svg import shorten, svg
 
 
@@ -31,3 +32,13 @@ def test_of_an_even_number_of_characters_the_beginning_has_more() -> None:
 def test_each_kind_of_node_has_its_corners(kind: str, corner: int) -> None:
     shown = svg(Drawing("t", 10, 10, (), (Node("n", kind, "n"),), ()))
     assert re.findall('<rect [^>]* rx="([^"]*)"', shown) == [str(corner)]
+
+
+def test_the_head_of_a_gateway_has_a_word_and_its_title_the_fault() -> None:
+    drawing = Drawing("t", 10, 10, (Box("gw", "10.0.0.1", 0, 0, 250, 90),), (), ())
+    mark = Mark(
+        "bad", "this gateway", fault="trouble: axis: a fault that is longer than the box of a gateway"
+    )
+    shown = svg(drawing, {"gateway gw": mark})
+    assert re.findall('class="live end"[^>]*>([^<]*)<', shown) == ["▲ this gateway"]
+    assert f"<title>gateway gw: {mark.text}</title>" in shown
