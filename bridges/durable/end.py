@@ -83,6 +83,11 @@ class End(Pipe):
         return self._counts
 
     @property
+    def is_up(self) -> bool:
+        """Whether the end is connected by this pipe, and has said what it has."""
+        return self.line is not None and self.sender is not None and self.sender.is_up
+
+    @property
     def state(self) -> EndState:
         """Whether the end is connected, and when it acknowledges."""
         if self.line is not None:

@@ -115,7 +115,7 @@ class House:
 
     def _later(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
         if self._worker is not None:
-            self._worker.later(name, delay_s, call)
+            self._worker.later(delay_s, call, name)
 
     def _try(self) -> None:
         settings = self.settings
@@ -228,9 +228,8 @@ class House:
         worker = self._worker
         if worker is None or self._opened is None or self._is_committing or not self.intake:
             return
-        if not worker.is_due("commit"):
-            wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
-            worker.later("commit", max(0.0, wait_s), self._commit)
+        wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
+        worker.later(max(0.0, wait_s), self._commit, "commit")
 
     def _commit(self) -> None:
         found = self._opened

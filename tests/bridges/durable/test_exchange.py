@@ -2,7 +2,6 @@
 
 import asyncio
 from random import Random
-from threading import Event
 
 import pytest
 
@@ -15,9 +14,8 @@ from bus.transports.links import bus_link
 from bus.transports.options import MESSAGE_BYTES
 from bus.wire.batch import from_payloads
 from bus.wire.frame import pack
-from tests.bridges.durable.gateways import Gateway, Make, account, disk
+from tests.bridges.durable.gateways import GatedDisk, Gateway, Make, account, disk
 from tests.bridges.support import recorder, say
-from tests.bus.journal.disk import Disk
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -205,26 +203,6 @@ async def test_an_answer_behind_live_traffic_is_heard(make: Make) -> None:
     await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
     rejected = [port.stats.rejected for port in (*a.trunk.ports, *b.trunk.ports)]
     assert not any("malformed" in counts for counts in rejected)
-
-
-class GatedDisk(Disk):
-    """A disk whose reads, or syncs, wait at a gate while it is closed."""
-
-    def __init__(self) -> None:
-        super().__init__(Random(1))
-        self.reads, self.syncs, self.waits = Event(), Event(), Event()
-        self.reads.set()
-        self.syncs.set()
-
-    def pread(self, file: int, size_bytes: int, offset: int) -> bytes:
-        if not self.reads.is_set():
-            self.waits.set()
-            self.reads.wait()
-        return super().pread(file, size_bytes, offset)
-
-    def sync(self, file: int) -> None:
-        self.syncs.wait()
-        super().sync(file)
 
 
 async def test_a_hello_with_live_traffic_behind_it_is_answered_while_the_journal_opens(make: Make) -> None:
