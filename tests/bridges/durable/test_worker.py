@@ -1,7 +1,6 @@
 """The timers beside the thread of a journal: each ends in its call, or in none, and never in an exception."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,11 +10,11 @@ from tests.helpers.peers import until
 
 
 @pytest.fixture
-async def faults() -> AsyncIterator[list[dict[str, Any]]]:
+async def faults() -> list[dict[str, Any]]:
     """The exceptions that callbacks of the loop end in."""
     found = list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: found.append(context))
-    yield found
+    return found
 
 
 async def test_calls_without_a_name_are_all_made(faults: list[dict[str, Any]]) -> None:
