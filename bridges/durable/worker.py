@@ -9,12 +9,14 @@ T = TypeVar("T")
 
 
 class Worker:
-    """A thread, and timers of `loop`."""
+    """A thread, and timers of `loop`. Its work begins when that of the one `before` it, if any, has ended."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, before: "Worker | None" = None) -> None:
         self._loop, self._is_open = loop, True
         self._thread = ThreadPoolExecutor(1, "journal")
         self._timers = dict[object, TimerHandle]()
+        if before is not None:
+            self._thread.submit(before.join)
 
     def run(self, work: Callable[[], T], done: "Callable[[Future[T]], None]") -> None:
         """Do work in the thread, then call `done` with the outcome, unless the worker has closed."""
@@ -51,3 +53,7 @@ class Worker:
         for work in last:
             self._thread.submit(work)
         self._thread.shutdown(wait)
+
+    def join(self) -> None:
+        """Return when the last work is done. Call it after `close`; it blocks."""
+        self._thread.shutdown(wait=True)
