@@ -52,6 +52,7 @@ class BusPart(BasePart):
         if resolved.trunked:
             import_module("bridges.durable.door")  # now, and not while its addresses open one after the other
         self._house: House | None
+        self._before: House | None = None
         self._journal: ShownJournal | None
         self._house, self._journal = self._make_house(resolved)
         self._relayed, self._turns, self._trunks = Clocks(), Turns(self._pass_on), Trunks()
@@ -221,7 +222,8 @@ class BusPart(BasePart):
     def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
         self.forgive()
         if self._house is not None:
-            self._house.open(loop)
+            self._house.open(loop, self._before)
+            self._before = None
         failed, self._failed = list[Change](), []
         for end in list(ends):
             trouble = self.attempt(end.plan.place, end.link, self._hub_of(end, loop), loop)
@@ -268,6 +270,7 @@ class BusPart(BasePart):
         self._doors = {place: door for place, door in self._doors.items() if place in places}
         if resolved.journal != self.resolved.journal:  # then all trunks are opened anew
             self._close_house()
+            self._before = self._house
             self._house, self._journal = self._make_house(resolved)
         self.resolved, self._ends = resolved, draft.ends
         origin = self.origin(resolved.origin)

@@ -29,6 +29,12 @@ class Wall:
         return int((now_s + self._ahead_s) * 1000)
 
 
+def time_of(now_ms: int, age_ms: int) -> int:
+    """Return when what has an age was journaled. If that is before all time, because the clock is not set, it
+    is a time to come, so that the age stays unknown."""
+    return now_ms - age_ms if age_ms <= now_ms else now_ms + UNKNOWN_MS
+
+
 def age_of(now_ms: int, time_ms: int) -> int:
     """Return the age of what was journaled at `time_ms`, in ms, from 0 to `UNKNOWN_MS`."""
     age_ms = now_ms - time_ms

@@ -41,30 +41,30 @@ class CatchUp:
         wait_s = None if end.sender is None or end.is_reading else end.sender.wait_s(self._clock())
         if wait_s is not None:
             end.is_reading = True
-            self._later(end, wait_s, self._read)
+            self._later(end, wait_s)
 
-    def _later(self, end: End, delay_s: float, call: Callable[[End], None]) -> None:
-        self._worker.later(f"read {end.gateway}", delay_s, partial(call, end))
+    def _later(self, end: End, delay_s: float) -> None:
+        self._worker.later(delay_s, partial(self._read, end))
 
     def _read(self, end: End) -> None:
         sender = end.sender
-        if sender is None or not sender.is_up:
+        if sender is None or not end.is_up:
             end.is_reading = False
-            return
+            return None
         size = min(sender.chunk_bytes, end.room_bytes)
         if not size:
-            return self._later(end, _ROOM_S, self._read)
+            return self._later(end, _ROOM_S)
         first = sender.first_missing()
         work = partial(self._found.journal.read, first, size, sender.following)
         return self._worker.run(work, partial(self._have_read, end, sender, first))
 
     def _have_read(self, end: End, sender: Sender, first: int, future: "Future[Read]") -> None:
-        end.is_reading = False
-        if not sender.is_up:
-            return None
         if error := future.exception():
             log.error("bus %s: the journal cannot be read: %s", self._name, words_of(error))
-            return self._later(end, AGAIN_S, self.go_on)
+            return self._later(end, AGAIN_S)
+        end.is_reading = False
+        if not end.is_up:
+            return None
         if sender.first_missing() < first:  # read for an earlier connection: what is before it is not gone
             return self.go_on(end)
         read, now_ms = future.result(), self._now_ms()

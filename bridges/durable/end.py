@@ -72,7 +72,7 @@ class End(Pipe):
         self._handed: Handed | None = None
         self.sender: Sender | None = None
         self.line: Line | None = None
-        self.is_reading = self.is_plain = self.is_there = False
+        self.is_reading = self.is_plain = self.is_there = self._has_left = False
         self._sieve, self._offer, self._has_plain = sieve, offer, has_plain
 
     @property
@@ -81,6 +81,11 @@ class End(Pipe):
         if self._handed is not None:
             self._handed.settle()
         return self._counts
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the end is connected by this pipe, and has said what it has."""
+        return self.line is not None and self.sender is not None and self.sender.is_up
 
     @property
     def state(self) -> EndState:
@@ -148,7 +153,7 @@ class End(Pipe):
         self._count(batch)
         self.files.offered += batch.count
         self.files.queued += batch.count
-        return None
+        return self.depart() if self._has_left else None
 
     def refuse(self, batch: Batch) -> None:
         """Note that the journal has no room for messages of this class: they are live only."""
@@ -157,6 +162,11 @@ class End(Pipe):
         if self.line is None:
             return self._counts.drop(FULL, batch.count)
         return self._live(batch)
+
+    def depart(self) -> None:
+        """Note that the link has closed: what is kept, or still comes to be, is for the next one."""
+        self._has_left = True
+        self.gave_up(self.files.queued, KEPT)
 
     def acknowledged(self, count: int) -> None:
         """Count messages that the end has."""

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from bridges.durable.ages import Wall
 from bridges.durable.catching_up import AGAIN_S, CatchUp
 from bridges.durable.classes import Classes, Room
-from bridges.durable.end import KEPT, End
+from bridges.durable.end import End
 from bridges.durable.intake import Intake, by_call
 from bridges.durable.looks import Looks
 from bridges.durable.receiver import Memory
@@ -57,7 +57,7 @@ class House:
     `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why the last
     messages were not taken, "" if they were; until it has opened, they wait. `losses` counts such times after
     it was open. `memory` is there once it is open. `intake` is what waits for the journal, and `looks` what
-    is kept in it.
+    is kept in it. `ended` is there once it is closed, and still does its last work.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class House:
         self.name, self.settings, self.gateways = name, settings, tuple(gateways)
         self.fault, self.losses = "", 0
         self.memory: Memory | None = None
+        self.ended: Worker | None = None
         self.looks = Looks(self.gateways)
         self._ends: dict[str, End] = {}
         self._senders: dict[str, Sender] = {}  # of all gateways, whether their links are open or not
@@ -86,6 +87,7 @@ class House:
         self._when_open = list[Callable[[], None]]()
         self._replayed = RangeSet()
         self._is_committing = False
+        self._committing = list[Offered]()
         self._last_commit_s = float("-inf")
 
     @property
@@ -103,10 +105,10 @@ class House:
         """The id of the journal; 0 while it is not open."""
         return 0 if self._opened is None else self._opened.journal.id
 
-    def open(self, loop: AbstractEventLoop) -> None:
-        """Open the journal in the thread. Idempotent."""
+    def open(self, loop: AbstractEventLoop, before: "House | None" = None) -> None:
+        """Open the journal in the thread, once the house `before`, which is closed, is done. Idempotent."""
         if self._worker is None:
-            self._worker = Worker(loop)
+            self._worker = Worker(loop, None if before is None else before.ended)
             self._try()
 
     def _run(self, work: Callable[[], T], done: "Callable[[Future[T]], None]") -> None:
@@ -115,7 +117,7 @@ class House:
 
     def _later(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
         if self._worker is not None:
-            self._worker.later(name, delay_s, call)
+            self._worker.later(delay_s, call, name)
 
     def _try(self) -> None:
         settings = self.settings
@@ -180,6 +182,8 @@ class House:
 
     def _note(self, worked: Worked) -> None:
         self.looks.count(worked, self._ends.values())
+        for sender in self._senders.values():
+            sender.forget(worked.first)
         self._room.size = worked.bytes
 
     def when_open(self, call: Callable[[], None]) -> None:
@@ -206,7 +210,7 @@ class House:
         """Forget an end whose link has closed. What is kept for it stays in the journal."""
         if self._ends.get(end.gateway) is end:
             del self._ends[end.gateway]
-        end.gave_up(end.files.queued, KEPT)
+        end.depart()
 
     # What goes into the journal.
 
@@ -228,16 +232,15 @@ class House:
         worker = self._worker
         if worker is None or self._opened is None or self._is_committing or not self.intake:
             return
-        if not worker.is_due("commit"):
-            wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
-            worker.later("commit", max(0.0, wait_s), self._commit)
+        wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
+        worker.later(max(0.0, wait_s), self._commit, "commit")
 
     def _commit(self) -> None:
         found = self._opened
         if found is None or self._is_committing:
             return
         offered, told = self.intake.taken()
-        self._is_committing, self._last_commit_s = True, self._clock()
+        self._is_committing, self._committing, self._last_commit_s = True, offered, self._clock()
         self._run(self._work(found, offered, told), partial(self._committed, offered, told))
 
     def _work(self, found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
@@ -246,7 +249,7 @@ class House:
         return partial(written, found.journal, self._take_news(), groups_of(offered, found.ends), marks)
 
     def _committed(self, offered: list[Offered], told: list[Told], future: "Future[Worked]") -> None:
-        self._is_committing = False
+        self._is_committing, self._committing = False, []
         error = future.exception()
         if error is not None:
             self.intake.again(told)  # nothing of it is acknowledged
@@ -313,6 +316,7 @@ class House:
             return
         offered, told = self.intake.taken()
         last = [] if found is None else [self._work(found, offered, told), found.journal.close]
-        for one in offered:
+        for one in (*self._committing, *offered):
             one.settle(found is not None)
+        self.ended, self._committing = worker, []
         worker.close(*last, wait=wait)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from bridges.durable.ages import time_of
 from bridges.durable.classes import Room
 from bridges.durable.end import End
 from bridges.durable.receiver import Mark, Taken
@@ -55,7 +56,7 @@ class Intake:
         for taken in self._held if self._passing is None else (self._passing,):
             parts = taken.identified(batch)
             if self._passing is not None or any(origin for _, origin in parts):
-                time_ms = self._now_ms() - taken.age_ms
+                time_ms = time_of(self._now_ms(), taken.age_ms)
                 return [Offered(part, (end,), origin, time_ms) for part, origin in parts]
         return [Offered(batch, (end,), None, self._now_ms(), is_replayed())]
 

@@ -14,6 +14,9 @@ from bus.journal.ranges import Range, RangeSet
 
 FOR_OTHERS: Final = "for others"
 """The reason of messages that were found in the journal, and are not for this end."""
+ISLANDS_MAX: Final = 64
+"""New records that overtake others, and do not follow each other, at most: an end that hears of more takes
+what lies between for known (`bus.journal.memory`)."""
 CHUNKS_MAX: Final = 4
 """Chunks of a backlog that are taken and not acknowledged, at most: the end still writes them."""
 
@@ -69,12 +72,13 @@ class Sender:
     def begin(self, ranges: Iterable[Range]) -> int:
         """Begin a connection with an end that has `ranges`. Return how many of them are new to us."""
         self.end()
-        self.is_up = True
-        return self._gain(ranges)
+        some = list(ranges)
+        self.is_up, self._islands = True, len(some)
+        return self._gain(some)
 
     def end(self) -> None:
         """End a connection: what was not acknowledged is sent again on the next one."""
-        self.is_up = False
+        self.is_up, self._islands = False, 0
         self._given = self.acknowledged.copy()  # and what was sent on this connection
         self._pace, self._chunks = Pace(self._share), deque[int]()  # the last numbers of those on the way
 
@@ -110,9 +114,18 @@ class Sender:
             self.following = kept.last + 1
             if kept.why:
                 self._skip(kept.first, kept.last)
-            elif not waits and len(kept.record) <= room_bytes:
+            elif not waits and len(kept.record) <= room_bytes and self._may_overtake(kept.first):
                 room_bytes -= len(kept.record)
                 yield self._give(LIVE, kept, now_ms)
+
+    def _may_overtake(self, first: int) -> bool:
+        """Tell whether a record that begins with `first` may leave before those that the end lacks."""
+        if first - 1 in self._given:
+            return True
+        if self._islands >= ISLANDS_MAX <= len(self._given):
+            return False
+        self._islands += 1
+        return True
 
     def _give(self, lane: int, kept: Kept, now_ms: int) -> bytes:
         self._given.add(kept.first, kept.last)
@@ -125,6 +138,11 @@ class Sender:
         """Note numbers that the end has, or that are not for it."""
         self.acknowledged.add(first, last)
         self._given.add(first, last)
+
+    def forget(self, first: int) -> None:
+        """Note that the journal has nothing any more before the number `first`."""
+        if not self.acknowledged.covers(1, first - 1):
+            self._skip(1, first - 1)
 
     def first_missing(self) -> int:
         """Return the first number that the end was not given; `following` if there is none."""

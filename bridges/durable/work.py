@@ -57,11 +57,12 @@ class Opened(NamedTuple):
 
 class Worked(NamedTuple):
     """The outcome of work: new records, the losses of each end so far by reason, the bytes of the journal,
-    and backlogs if looked at."""
+    the number of the first message that it has, and backlogs if looked at."""
 
     records: list[Record]
     losses: Mapping[str, Mapping[str, int]]
     bytes: int
+    first: int
     backlogs: Mapping[str, Backlog]
 
 
@@ -89,7 +90,7 @@ def written(journal: Journal, acknowledged: Acknowledged, groups: list[Group], m
     records = journal.append(groups).records if groups else []
     if marks:
         journal.remember(marks)
-    return Worked(records, journal.losses, journal.size, {})
+    return Worked(records, journal.losses, journal.size, journal.first, {})
 
 
 def _note(journal: Journal, acknowledged: Acknowledged) -> None:
@@ -101,7 +102,8 @@ def looked(journal: Journal, acknowledged: Acknowledged, gateways: Sequence[str]
     """Drop what is acknowledged or too old, and look at what is kept. Raises `OSError`."""
     _note(journal, acknowledged)
     journal.tick()
-    return Worked([], journal.losses, journal.size, {one: journal.backlog(one) for one in gateways})
+    backlogs = {one: journal.backlog(one) for one in gateways}
+    return Worked([], journal.losses, journal.size, journal.first, backlogs)
 
 
 TOGETHER_MS: Final = 20

@@ -9,12 +9,14 @@ T = TypeVar("T")
 
 
 class Worker:
-    """A thread, and timers of `loop`, by name."""
+    """A thread, and timers of `loop`. Its work begins when that of the one `before` it, if any, has ended."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, before: "Worker | None" = None) -> None:
         self._loop, self._is_open = loop, True
         self._thread = ThreadPoolExecutor(1, "journal")
-        self._timers = dict[str, TimerHandle]()
+        self._timers = dict[object, TimerHandle]()
+        if before is not None:
+            self._thread.submit(before.join)
 
     def run(self, work: Callable[[], T], done: "Callable[[Future[T]], None]") -> None:
         """Do work in the thread, then call `done` with the outcome, unless the worker has closed."""
@@ -28,18 +30,20 @@ class Worker:
         if self._is_open:
             self._loop.run_in_executor(self._thread, work).add_done_callback(finished)
 
-    def later(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
-        """Call a function after a time, unless the worker closes before."""
+    def later(self, delay_s: float, call: Callable[[], None], name: str = "") -> None:
+        """Call a function after a time, unless the worker closes before, or a call of that name is to come.
+
+        Calls without a name are independent of each other.
+        """
+        key = name or object()
+        if key in self._timers:
+            return
 
         def due() -> None:
-            del self._timers[name]
+            del self._timers[key]
             call()
 
-        self._timers[name] = self._loop.call_later(delay_s, due)
-
-    def is_due(self, name: str) -> bool:
-        """Return whether a call of that name is to come."""
-        return name in self._timers
+        self._timers[key] = self._loop.call_later(delay_s, due)
 
     def close(self, *last: Callable[[], object], wait: bool = False) -> None:
         """Do the last work; with `wait`, return when that is done."""
@@ -49,3 +53,7 @@ class Worker:
         for work in last:
             self._thread.submit(work)
         self._thread.shutdown(wait)
+
+    def join(self) -> None:
+        """Return when the last work is done. Call it after `close`; it blocks."""
+        self._thread.shutdown(wait=True)

@@ -94,7 +94,7 @@ class Journal:
         self._begin_reading()
         self._store.open(self._base_s)
         self._end()
-        self._consumers.begin(self._first)
+        self._consumers.begin(self.first)
         self._removal.done(list(self._store.segments))
 
     def _begin_reading(self) -> None:
@@ -105,8 +105,8 @@ class Journal:
         )
 
     @property
-    def _first(self) -> int:
-        """The number of the first message that is kept."""
+    def first(self) -> int:
+        """The number of the first message that is kept; that of the next one if none is."""
         return self._store.segments[0].first if self._store.segments else self.next
 
     def _end(self) -> None:
@@ -257,7 +257,7 @@ class Journal:
 
     def add(self, consumer: str) -> None:
         """Begin to keep for another consumer, from the oldest message that is kept. Raises `OSError`."""
-        self._consumers.add(consumer, self._first)
+        self._consumers.add(consumer, self.first)
         self._consumers.sync()
 
     def forget(self, consumer: str) -> None:

@@ -18,10 +18,10 @@ from bus.hub import Hub, Pipe, came_ns
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.pattern import Pattern
 from capture.schema import Direction, Hubs, Kind, Verdict
-from devices.tap.ledger import Ledger
+from devices.tap.ledger import Ledger, LedgerRow, Owed
 from devices.tap.names import NamesWriter
 from devices.tap.process import WriterProcess
-from devices.tap.ring import RING_BYTES, RecordPlace, Ring
+from devices.tap.ring import COUNT_MAX, RING_BYTES, RecordPlace, Ring
 from devices.tap.writer_backoff import WriterBackoff
 
 log = logging.getLogger("buscoupler.tap")
@@ -35,7 +35,6 @@ _FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT, _WIRE = map(
     int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT, Kind.WIRE)
 )
 _NOWHERE = RecordPlace("", "", "", 0).encode()
-_OWED = 4096  # ledger rows kept for later while the ring is full
 _EVENTS = 256  # events kept for later while the ring is full
 _REASON_CHARS = 256
 
@@ -92,6 +91,7 @@ class Recorder:
         self._names_writer: NamesWriter | None = None
         self._hubs: Hubs = {}
         self._owes_topology = False
+        self._owed = Owed()
         self._events: deque[tuple[int, str, str]] = deque()
         self._events_lost = 0
         self._ring: Ring | None = None
@@ -229,10 +229,10 @@ class Recorder:
     def unwatch(self, hub: Hub) -> None:
         """Record the last counts of a hub, and stop watching it. No error if it is not watched."""
         for watch in [watch for watch in self._watches if watch.hub is hub]:
-            if self._ring is not None:
-                self._put_ledger(self._ring, watch)
+            self._owed.add(watch.place_of_hub, watch.gains())
             watch.close()
             self._watches.remove(watch)
+        self._put_owed()
 
     def room(self, size_bytes: int) -> bool:
         """Return whether a batch of `size_bytes` would be recorded now."""
@@ -275,10 +275,13 @@ class Recorder:
 
     def _put_gap(self, ring: Ring) -> bool:
         """Record how many messages are missing before the next record. Return False if the ring is full."""
-        if not self._put(ring, _GAP, _NOWHERE, self._gap, b""):
-            return False
-        self._gap = 0
-        return True
+        while True:
+            count = min(self._gap, COUNT_MAX)
+            if not self._put(ring, _GAP, _NOWHERE, count, b""):
+                return False
+            self._gap -= count
+            if not self._gap:
+                return True
 
     def _notice(self) -> None:
         if self._notice_timer is not None:
@@ -300,25 +303,24 @@ class Recorder:
             self._put_ledgers()
 
     def _put_ledgers(self) -> None:
+        if self._ring is None:
+            return
+        for watch in self._watches:
+            self._owed.add(watch.place_of_hub, watch.gains())
+        self._put_topology()
+        self._put_events()
+        self._put_owed()
+        self._notice()
+
+    def _put_owed(self) -> None:
+        """Record the new counts of hubs. If the ring is full, they are kept for the next time."""
         ring = self._ready()
         if ring is None:
             return
-        self._put_topology()
-        self._put_events()
-        for watch in self._watches:
-            self._put_ledger(ring, watch)
-        self._notice()
-
-    def _put_ledger(self, ring: Ring, watch: "_Watch") -> None:
-        """Record the new counts of a watch. If the ring is full, they are kept for the next time."""
-        gains = watch.gains()
-        if not gains:
-            return
-        data = json.dumps(gains).encode()
-        if self._put(ring, _LEDGER, watch.place_of_hub, len(gains), data):
-            watch.owed = []
-        else:
-            watch.owed = gains[-_OWED:]
+        for place, rows in self._owed.parts():
+            if not self._put(ring, _LEDGER, place, len(rows), json.dumps(rows).encode()):
+                return
+            self._owed.remove(place, rows)
 
     def _on_line(self, report: dict[str, Any]) -> None:
         self.progress = report
@@ -364,7 +366,7 @@ class _Watch:
     """A tap of a recorder. It looks up the place of each pipe once."""
 
     __slots__ = (
-        "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "hub", "owed", "place_of_hub",
+        "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "hub", "place_of_hub",
     )  # fmt: skip
 
     def __init__(
@@ -380,7 +382,6 @@ class _Watch:
         self._locate_link = locate_link or (lambda link: (locate(None)[0], link))
         self._ledger = None if hub is None else Ledger(hub)
         self.place_of_hub = RecordPlace(name, "", "", 0).encode()
-        self.owed: list[tuple[str, str, int, str, int]] = []
         if hub is not None:
             hub.tap(self)
 
@@ -397,10 +398,10 @@ class _Watch:
         self._places[id(pipe)] = pipe, place
         return place
 
-    def gains(self) -> list[tuple[str, str, int, str, int]]:
-        """Return rows (bus, link, direction, word, new messages), those not recorded last time first."""
+    def gains(self) -> list[LedgerRow]:
+        """Return the rows of the messages counted since the last call."""
         gains = [] if self._ledger is None else self._ledger.gains()
-        return self.owed + [
+        return [
             (*self._locate_link(link), int(direction), word, count) for link, direction, word, count in gains
         ]
 

@@ -28,6 +28,8 @@ from bus.wire.batch import Buffer
 RING_BYTES = 8 << 20
 HEADER = Struct("=IBBHIIQQ")
 HEADER_BYTES = HEADER.size
+COUNT_MAX = 0xFFFFFFFF
+"""The most messages that one record can stand for."""
 _START = Struct("=IB")
 _CONTROL_BYTES = 64
 _PLACE_BYTES = 1024  # a generous guess
@@ -124,26 +126,37 @@ class Ring:
         data: Buffer,
         times: bytes = b"",
     ) -> bool:
-        """Copy one record into the ring. Return False, with nothing changed, if there is no room."""
+        """Copy one record into the ring. Return False, with no record added, if there is no room.
+
+        A record that would fit at the beginning of the memory, but not behind the last one, then leaves a
+        filler behind that: else a large one would find no room in an empty ring for as long as nothing
+        smaller came.
+        """
         size, start = len(data), HEADER_BYTES + len(place) + len(times)
         total = (start + size + 7) & ~7
         head = self._head
         at = head % self.size_bytes
         left = self.size_bytes - at
         skip = left if left < total else 0
-        if head + skip + total - self._control[_TAIL] > (
-            self._frames_bytes if kind in _TRAFFIC else self._most_bytes
-        ):
+        memory, tail = self._data, self._control[_TAIL]
+        most_bytes = self._frames_bytes if kind in _TRAFFIC else self._most_bytes
+        if head + skip + total - tail > most_bytes:
+            if total <= most_bytes < skip + total and head + skip - tail <= most_bytes:
+                self._fill(at, skip)
             return False
-        memory = self._data
         if skip:
-            _START.pack_into(memory, at, skip, _SKIP)
-            at = 0
+            self._fill(at, skip)
+            at, head = 0, self._head
         HEADER.pack_into(memory, at, total, kind, bool(times), len(place), count, size, ts_ns, number)
         memory[at + HEADER_BYTES : at + start] = place + times
         memory[at + start : at + start + size] = data
-        self._head = self._control[_HEAD] = head + skip + total
+        self._head = self._control[_HEAD] = head + total
         return True
+
+    def _fill(self, at: int, size_bytes: int) -> None:
+        """Put a filler at the end of the memory, so that the next record begins at its start."""
+        _START.pack_into(self._data, at, size_bytes, _SKIP)
+        self._head = self._control[_HEAD] = self._head + size_bytes
 
     def written(self) -> int:
         """Return the head from the shared memory: it is exact once the gateway has ended."""
@@ -166,18 +179,20 @@ class Ring:
 
     @property
     def resume(self) -> tuple[int, int]:
-        """The numbers of the next record and the next row, which the last `release` left."""
+        """The numbers of the next record and the next row, which the last `note` or `release` left."""
         return self._control[_NEXT_NUMBER], self._control[_NEXT_ROW]
 
     def release(self, next_number: int = 0, next_row: int = 0, give_back: bool = False) -> None:
-        """Free the room of all records taken. `give_back` also returns its pages to the system.
-
-        `next_number` and `next_row` are left for a reader that takes over.
-        """
+        """Free the room of all records taken, and `note` the numbers. `give_back`: return its pages to the
+        system, too."""
         if give_back and self._can_give_back:
             self._give_back(self._control[_TAIL] % self.size_bytes, self._read % self.size_bytes)
-        self._control[_NEXT_NUMBER], self._control[_NEXT_ROW] = next_number, next_row
+        self.note(next_number, next_row)
         self._control[_TAIL] = self._read
+
+    def note(self, next_number: int, next_row: int) -> None:
+        """Leave the numbers of the next record and the next row for a reader that takes over."""
+        self._control[_NEXT_NUMBER], self._control[_NEXT_ROW] = next_number, next_row
 
     def _give_back(self, begin: int, end: int) -> None:
         """Return the pages between two offsets to the system, but not the last one, which is half read."""

@@ -4,6 +4,7 @@ Needs pyarrow and numpy; only the tap's writer process imports it.
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -11,11 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from bus.errors import words_of
 from bus.wire.batch import LENGTH, LENGTH_BYTES, equal_run
 from capture import messages
 from capture.messages import NO_MESSAGE, PAD, Flags, Ints
 from capture.schema import COLUMNS, Kind, verdict_of
 from devices.tap.ring import Record, RecordPlace, place_of
+
+log = logging.getLogger("buscoupler.tap")
 
 _SOON = 256  # after a run of so many the next look is at once: shorter ones in a row are mixed sizes too
 _WALK = 256  # messages of mixed sizes between two such attempts
@@ -47,7 +51,21 @@ class Rows:
         self.schema, self.boot, self.cap_seq, self.pattern = schema, boot, cap_seq, pattern
 
     def of(self, records: Sequence[Record]) -> list[Made]:
-        """Return the rows of `records`, in order. A run of frames is one Arrow batch."""
+        """Return the rows of `records`, in order. A run of frames is one Arrow batch.
+
+        A record of which no rows can be made is a gap: it must not stop those behind it, again and again.
+        """
+        first_row = self.cap_seq
+        try:
+            return self._of(records)
+        except Exception as error:
+            self.cap_seq = first_row
+            if len(records) > 1:
+                return [made for record in records for made in self.of([record])]
+            log.warning("a record is left out of the capture: %s", words_of(error))
+            return [self._of_gap(records[0])]
+
+    def _of(self, records: Sequence[Record]) -> list[Made]:
         made: list[Made] = []
         for kind, run in groupby(records, lambda record: record.kind):
             if kind == Kind.FRAME:
@@ -83,13 +101,18 @@ class Rows:
     def _of_ledger(self, record: Record) -> Made:
         """Return the rows of a record that has counts, an event, or a gap."""
         if record.kind == Kind.GAP:
-            self.cap_seq += record.messages
-            entries = [("", "", 0, "not captured", record.messages)]
-        else:
-            entries = json.loads(bytes(record.data))
-        common = {
-            "ts_ns": record.ts_ns, "boot": self.boot, "kind": record.kind, "hub": place_of(record.place).hub,
-        }  # fmt: skip
+            return self._of_gap(record)
+        return self._of_entries(record, place_of(record.place).hub, json.loads(bytes(record.data)))
+
+    def _of_gap(self, record: Record) -> Made:
+        """Return the row that says that the messages of a record are missing."""
+        self.cap_seq += record.messages
+        return self._of_entries(
+            record._replace(kind=int(Kind.GAP)), "", [("", "", 0, "not captured", record.messages)]
+        )
+
+    def _of_entries(self, record: Record, hub: str, entries: Sequence[Sequence[Any]]) -> Made:
+        common = {"ts_ns": record.ts_ns, "boot": self.boot, "kind": record.kind, "hub": hub}
         rows = [
             dict(zip(("bus", "peer", "dir", "reason", "count"), entry, strict=True), **common)
             | {"verdict": int(verdict_of(entry[3])), "cap_seq": number}

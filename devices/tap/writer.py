@@ -211,7 +211,9 @@ class Writer:
                 return
             if self._enough() and not self._flush():
                 return
-        if self.pending and (self.ended or time.monotonic() - self.pending_s >= self.settings.flush_s):
+        if not self.pending:  # there may have been a filler or a topology
+            self.ring.release(self.next_number, self.rows.cap_seq)
+        elif self.ended or time.monotonic() - self.pending_s >= self.settings.flush_s:
             self._flush(calm=True)
         if self.journal is not None and time.monotonic() - self.journal_s >= self.settings.file_s:
             self.rotate()
@@ -252,13 +254,15 @@ class Writer:
 
         They stay pending until the disk takes them. `calm`: return free memory to the system.
         """
-        for day, records in groupby(self.pending, lambda record: record.ts_ns // _DAY_NS):
+        for day, run in groupby(self.pending, lambda record: record.ts_ns // _DAY_NS):
+            records = list(run)
             if day != self.day:
                 self.rotate()
             self.day = day
-            made = self.rows.of(list(records))
+            made = self.rows.of(records)
             if made and not self._store(made):
                 return False
+            self.ring.note(records[-1].number + 1, self.rows.cap_seq)  # its file may be finished from now on
         self.next_number = self.pending[-1].number + 1
         self.pending = []
         self.pending_rows = self.pending_bytes = 0

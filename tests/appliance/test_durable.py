@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from appliance.compose import Appliance
 from appliance.parts.bus import BusPart
 from bus.hub import Hub
+from bus.journal.files import SystemFiles
 from bus.ledger import Stats
 from bus.transports.links import BusLink, make_link
 from bus.wire.frame import pack
@@ -138,6 +140,38 @@ async def test_a_reload_that_changes_the_journal_goes_on_with_it(halls: Halls) -
     await halls.hears(1)
     halls.near.say(2)
     await halls.hears(1, 2)
+
+
+async def test_a_reload_that_changes_the_journal_waits_for_the_old_one_which_still_writes(
+    halls: Halls, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk, sync, waits = Event(), SystemFiles.sync, Event()
+    disk.set()
+
+    def slow(files: SystemFiles, file: int) -> None:
+        if not disk.is_set():
+            waits.set()
+            disk.wait()
+        sync(files, file)
+
+    monkeypatch.setattr(SystemFiles, "sync", slow)
+    halls.start("a", halls.text())
+    await halls.near.is_there()
+    halls.near.say(1)
+    await until(lambda: halls.counts(" journal")["queued"] == 1, what="the journal")
+    disk.clear()
+    halls.near.say(2)
+    await until(waits.is_set, what="the write")
+    changed = halls.text(a="{{directory: {j}/a, bytes: 5000000}}".format(j="{j}"))
+    reloaded(halls.appliances["a"], loads(changed))
+    halls.near.say(3)
+    bus = halls.appliances["a"].parts["bus left"].hub
+    await until(lambda: bus.passed == 3, what="the third reading")
+    disk.set()
+    await until(lambda: halls.counts(" journal")["queued"] == 3, what="the new journal")
+    halls.start("b", changed)
+    await halls.hears(1, 2, 3)
+    assert "live only" not in caplog.text
 
 
 async def test_a_trunk_that_keeps_nothing_any_more_is_a_plain_one(halls: Halls) -> None:

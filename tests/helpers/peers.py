@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from weakref import finalize
 
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
@@ -66,6 +67,7 @@ class SpPeer:
         else:
             host, _, port = rest.rpartition(":")
             self.socket = socket.create_connection((host, int(port)))
+        finalize(self, self.socket.close)  # a test that fails here must not make another one fail
         self.lead = b"\x01" if scheme == "ipc" else b""
         self.socket.settimeout(20)
         self.socket.sendall(greet)

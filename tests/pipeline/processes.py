@@ -9,11 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import psutil
+
 from pipeline.engine.choice import SAIL
 from tests.helpers import ROOT, alone
 from tests.pipeline.every_job import Answers
 from tests.rigs.planted import Plan
 
+WRITER: Final = "devices.tap.writer"
 COMMAND: Final = (sys.executable, "-m", "buscoupler")
 PLAN: Final = Plan(rows=18_000, lost=0.01, doubled=0.006, echoed=0.004)
 """Of the capture on which engines are compared."""
@@ -66,8 +69,23 @@ def on_sail(directory: Path, python: str = sys.executable) -> Answers:
     return there(directory, "--engine", SAIL, python=python)
 
 
+def written(directory: Path) -> Path:
+    """Wait until no tap writes below a directory: on a busy machine a tap's writer outlives its gateway, and
+    may even begin after its end."""
+    writers = [one for one in psutil.process_iter(["cmdline"]) if writes(one, directory)]
+    _, left = psutil.wait_procs(writers, 120)
+    assert not left
+    return directory
+
+
+def writes(process: psutil.Process, directory: Path) -> bool:
+    words = process.info["cmdline"] or ()
+    return WRITER in words and any(str(directory) in word for word in words)
+
+
 def audited(directory: Path, *where: str) -> dict[str, Any]:
-    """Return the tables of an audit, with its exit `status`."""
+    """Return the tables of an audit, with its exit `status`, of what has been written."""
+    written(directory)
     words = [*COMMAND, "audit", str(directory), "--json", "--quiet", *where]
     done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone())
     assert done.stdout, done.stderr

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from random import Random
+from threading import Event
 from typing import Any
 
 from bridges.bridge import Bridge
@@ -97,6 +98,26 @@ class Gateway:
         """End as a process that is killed: what its thread has not written is not written."""
         disk.kill()
         self.close()
+
+
+class GatedDisk(Disk):
+    """A disk whose reads, or syncs, wait at a gate while it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(Random(1))
+        self.reads, self.syncs, self.waits = Event(), Event(), Event()
+        self.reads.set()
+        self.syncs.set()
+
+    def pread(self, file: int, size_bytes: int, offset: int) -> bytes:
+        if not self.reads.is_set():
+            self.waits.set()
+            self.reads.wait()
+        return super().pread(file, size_bytes, offset)
+
+    def sync(self, file: int) -> None:
+        self.syncs.wait()
+        super().sync(file)
 
 
 def disk() -> Disk:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridges.durable.ages import SKEW_MS, UNKNOWN_MS, Wall, age_of
+from bridges.durable.ages import SKEW_MS, UNKNOWN_MS, Wall, age_of, time_of
 
 
 class Clocks:
@@ -37,3 +37,12 @@ def test_time_goes_with_a_clock_that_is_set_forward_or_that_a_machine_slept_by()
 )
 def test_what_comes_from_the_future_is_as_old_as_can_be(ahead_ms: int, age_ms: int) -> None:
     assert age_of(1 << 41, (1 << 41) + ahead_ms) == age_ms
+
+
+@pytest.mark.parametrize("age_ms", [0, 7, 3_600_000, UNKNOWN_MS])
+@pytest.mark.parametrize("now_ms", [0, 5000, 1 << 41], ids=["never set", "just started", "set"])
+def test_what_has_an_age_keeps_it_or_is_of_an_unknown_one(now_ms: int, age_ms: int) -> None:
+    time_ms = time_of(now_ms, age_ms)
+    assert time_ms >= 0
+    assert age_of(now_ms, time_ms) == (age_ms if age_ms <= now_ms else UNKNOWN_MS)
+    assert age_of(now_ms + 1000, time_ms) >= age_ms

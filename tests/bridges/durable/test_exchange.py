@@ -2,7 +2,6 @@
 
 import asyncio
 from random import Random
-from threading import Event
 
 import pytest
 
@@ -15,9 +14,8 @@ from bus.transports.links import bus_link
 from bus.transports.options import MESSAGE_BYTES
 from bus.wire.batch import from_payloads
 from bus.wire.frame import pack
-from tests.bridges.durable.gateways import Gateway, Make, account, disk
+from tests.bridges.durable.gateways import GatedDisk, Gateway, Make, account, disk
 from tests.bridges.support import recorder, say
-from tests.bus.journal.disk import Disk
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -207,26 +205,6 @@ async def test_an_answer_behind_live_traffic_is_heard(make: Make) -> None:
     assert not any("malformed" in counts for counts in rejected)
 
 
-class GatedDisk(Disk):
-    """A disk whose reads, or syncs, wait at a gate while it is closed."""
-
-    def __init__(self) -> None:
-        super().__init__(Random(1))
-        self.reads, self.syncs, self.waits = Event(), Event(), Event()
-        self.reads.set()
-        self.syncs.set()
-
-    def pread(self, file: int, size_bytes: int, offset: int) -> bytes:
-        if not self.reads.is_set():
-            self.waits.set()
-            self.reads.wait()
-        return super().pread(file, size_bytes, offset)
-
-    def sync(self, file: int) -> None:
-        self.syncs.wait()
-        super().sync(file)
-
-
 async def test_a_hello_with_live_traffic_behind_it_is_answered_while_the_journal_opens(make: Make) -> None:
     """That may take for ever. Without an answer an end counts as plain, and what was said meanwhile waits."""
     slow = GatedDisk()
@@ -299,6 +277,48 @@ async def test_a_link_that_is_opened_again_goes_on_where_it_was(make: Make) -> N
     await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
     assert b.heard.messages == [reading(1), reading(2), reading(3)]
     assert not any(port.stats.rejected for port in b.trunk.ports)
+
+
+async def test_a_link_that_is_opened_again_keeps_what_the_journal_has_and_not_what_it_lost(
+    make: Make,
+) -> None:
+    a, b = make("gw-a", disk(), "gw-b", bytes=64 * 1024), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    a.dial("tcp://127.0.0.1:1", "gw-b")
+    for number in range(40):
+        a.say(*(reading(100 * number + k) + bytes(100) for k in range(100)))
+        await until(lambda: not a.end("gw-b").stats.queued, what="the journal")
+    left = a.end("gw-b").files.queued
+    assert a.end("gw-b").files.dropped == {"journal full": 4000 - left}
+    a.links[0].close()
+    link = a.dial(b.listen().url, "gw-b")
+    files = a.end("gw-b").files
+    assert (files.offered, files.queued) == (left, left)
+    await b.hears(left)
+    await until(lambda: files.sent == left, what="the acknowledgement")
+    _, counts = account(a, link)
+    assert (counts.queued, counts.balance()) == (0, 0)
+
+
+async def test_what_is_on_its_way_to_the_journal_when_a_link_closes_does_not_wait_in_its_ledger(
+    make: Make,
+) -> None:
+    slow = GatedDisk()
+    a = make("gw-a", slow, "gw-b")
+    await a.is_open()
+    link, house = a.dial("tcp://127.0.0.1:1", "gw-b"), a.house
+    assert house is not None
+    slow.syncs.clear()
+    a.say(reading(1))
+    await until(lambda: not house.intake, what="the write")
+    a.say(reading(2))
+    link.close()
+    house.close()
+    slow.syncs.set()
+    stats, files = account(a, link)
+    assert (stats.queued, stats.sent, stats.balance()) == (0, 2, 0)
+    assert (files.queued, files.dropped, files.balance()) == (0, {"kept": 2}, 0)
 
 
 async def test_the_longest_messages_are_kept_and_come(make: Make) -> None:

@@ -129,6 +129,26 @@ async def test_one_value_once_a_minute_for_an_hour_comes_sixty_times_three_gatew
     assert b.heard.messages == [FRAME] * 60
 
 
+async def test_what_waited_longer_than_a_clock_that_is_not_set_can_tell_is_kept_all_the_same(
+    make: Make,
+) -> None:
+    """The gateway in the middle has just started, at 1970, and what comes was said an hour ago."""
+    clock = Clock()
+    a, b = make("gw-a", disk(), "gw-b", unix_s=clock), make("gw-b", disk(), "gw-c", unix_s=lambda: 5.0)
+    await a.is_open()
+    await b.is_open()
+    b.dial("tcp://127.0.0.1:1", "gw-c")
+    a.dial("tcp://127.0.0.1:1", "gw-b")
+    a.say(FRAME)
+    await until(lambda: not a.end("gw-b").stats.queued, what="the journal")
+    clock.ahead_s += 3600
+    a.links[0].close()
+    a.dial(b.listen().url, "gw-b")
+    await b.hears(1)
+    await until(lambda: not b.end("gw-c").stats.queued, what="the second journal")
+    assert b.end("gw-c").files.queued == 1
+
+
 async def test_a_ring_of_three_doubles_nothing_an_hour_apart(make: Make) -> None:
     """Each of three gateways keeps for the two others. Two cannot reach each other for an hour: the third has
     brought all, and what they kept for each other is known when it comes."""

@@ -5,10 +5,15 @@ from random import Random
 
 import pytest
 
+from bridges.durable import receiver
 from bridges.durable.pace import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Pace
-from bridges.durable.sender import CHUNKS_MAX, FOR_OTHERS, Kept, Sender
+from bridges.durable.sender import CHUNKS_MAX, FOR_OTHERS, ISLANDS_MAX, Kept, Sender
 from bridges.durable.wire import BACKLOG, LIVE, Carried, parse
+from bus.journal.memory import RANGES_MAX, Memory
 from bus.journal.ranges import RangeSet
+from bus.journal.record import encode
+from bus.wire.batch import from_payloads
+from tests.bus.journal.disk import Disk
 
 ROOM = 1 << 20
 
@@ -191,3 +196,41 @@ def test_over_losses_every_record_comes_and_none_is_left(seed: int) -> None:
         deliver(sender.read(some, some[-1].last + 1, 1000, 0.0).messages, 99)
         sender.heard(list(had), 1.0)
     assert sorted(came) == [one.first for one in journal if not one.why]
+
+
+@pytest.mark.parametrize(
+    ("count", "has_room", "is_restarted"), [(9000, 2, False), (1500, 2, True), (2500, 7, True)]
+)
+def test_on_a_link_that_is_too_slow_no_end_takes_for_known_what_never_came(
+    count: int, has_room: int, is_restarted: bool
+) -> None:
+    """Again and again new records find no room, and the backlog hardly any. The memory of the real end is
+    bounded, that on its disk more tightly: each gap in it is one that the backlog still fills."""
+    sender, disk = fresh(), Memory(Disk(Random(1)), "/j")
+    disk.open()
+    end, came = receiver.Memory(5, {}), RangeSet()
+    records = [
+        encode(from_payloads([b"%d" % number]).data, number, 1000)[0] for number in range(1, count + 1)
+    ]
+    held = [Kept(one.encoded, one.number, one.last, one.time_ms) for one in records]
+
+    def deliver(messages: list[bytes]) -> None:
+        for message in messages:
+            carried = parse(message)
+            assert isinstance(carried, Carried)
+            taken = end.take(7, carried)
+            came.update((number, number) for number in taken.numbers)
+            end.settle(taken.marks)
+            if is_restarted:
+                disk.remember(taken.marks)
+
+    sender.begin([])
+    for one in held:
+        deliver(list(sender.committed([one], 1000, 0 if one.first % has_room else ROOM)))
+    assert len(end.settled(7)) <= ISLANDS_MAX + 1 < RANGES_MAX
+    if is_restarted:
+        end = receiver.Memory(5, disk.all_known())
+    sender.begin(end.settled(7))
+    first = sender.first_missing()
+    deliver(sender.read(held[first - 1 :], len(held) + 1, 1000, 0.0).messages)
+    assert came.covers(1, len(held))

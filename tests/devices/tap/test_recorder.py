@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from bus.hub import Hub
-from bus.wire.batch import from_payloads
+from bus.wire.batch import Batch, from_payloads
 from capture.batches import batches_of
 from capture.reader import message_of
 from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind, Verdict
@@ -24,6 +24,7 @@ from devices.child import settle
 from devices.tap import recorder as recorder_module
 from devices.tap.journal import leftovers
 from devices.tap.recorder import Options, Recorder
+from devices.tap.ring import RecordPlace
 from tests.devices.tap.tap_support import files_in, joined, locate, numbered, rows_in, say
 from tests.helpers.peers import until
 
@@ -193,6 +194,47 @@ async def test_a_stopped_writer_costs_rows_and_the_capture_says_how_many(
     holes = sum(b["cap_seq"] - a["cap_seq"] - 1 for a, b in pairwise(rows))
     assert holes == recorder.lost
     assert frames(tmp_path)[-1] == numbered(sent, 1)[0]
+
+
+async def test_more_than_a_record_can_count_is_several_gaps_and_recording_goes_on(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (recorder, hub):
+        a, most = joined(hub, "a"), 0xFFFFFFFF
+        await until(lambda: bool(recorder.progress))
+        os.kill(writer_of(recorder), signal.SIGSTOP)
+        while not recorder.lost:
+            say(hub, a, numbered(0, 100))
+        for _ in range(3):
+            recorder.record(locate_place(), Batch(b"", most))  # some hours at a disk that is full
+        os.kill(writer_of(recorder), signal.SIGCONT)
+        captured = recorder.captured
+        while recorder.captured == captured:
+            say(hub, a, numbered(1, 1))
+            await asyncio.sleep(0)
+    rows = rows_in(tmp_path)
+    assert sum(row["count"] for row in rows if row["kind"] == Kind.GAP) == recorder.lost > 3 * most
+    assert frames(tmp_path)[-1] == numbered(1, 1)[0]
+    assert recorder.fault == ""
+
+
+def locate_place() -> bytes:
+    return RecordPlace("bus plant", "bus plant", "a", 0).encode()
+
+
+async def test_counts_of_a_hub_that_goes_while_the_ring_is_full_are_recorded_later(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (recorder, hub):
+        a = joined(hub, "a")
+        await until(lambda: bool(recorder.progress))
+        os.kill(writer_of(recorder), signal.SIGSTOP)
+        while not recorder.lost:
+            say(hub, a, numbered(0, 100))
+        for _ in range(2000):  # until not even this has room
+            recorder.tell("bridge joint", "lease", "x" * 200)
+        recorder.unwatch(hub)
+        received = a.stats.received
+        os.kill(writer_of(recorder), signal.SIGCONT)
+        await until(lambda: not recorder.waiting_bytes)
+    told = [row["count"] for row in rows_in(tmp_path) if row["reason"] == "received"]
+    assert sum(told) == received > 0
 
 
 async def test_each_file_has_the_topology_that_it_was_recorded_under(

@@ -59,6 +59,25 @@ def test_every_record_comes_out_whole_however_full_the_ring_is(seed: int) -> Non
     assert [content(record) for record in ring.records(ring.head)] == list(waiting)
 
 
+@pytest.mark.parametrize("size_bytes", [300_000, 500_000, 600_000, 900_000])
+def test_an_empty_ring_has_room_for_a_large_record_wherever_it_stands(size_bytes: int) -> None:
+    ring, number = Ring.create(MIB), 0
+    for stands in range(0, MIB, 50_000):
+        while ring.head % MIB < stands:
+            assert ring.put(1, PLACE, 1, 0, number, bytes(10_000))
+            list(ring.records(ring.head))
+            ring.release()
+        assert any([put_and_taken(ring, size_bytes), put_and_taken(ring, size_bytes)])
+    ring.close()
+
+
+def put_and_taken(ring: Ring, size_bytes: int) -> bool:
+    has_room = ring.put(0, PLACE, 1, 0, 0, bytes(size_bytes))
+    assert len(list(ring.records(ring.head))) == has_room
+    ring.release()
+    return has_room
+
+
 def test_a_small_ring_gives_nothing_back() -> None:
     ring = Ring.create(8192)
     assert ring.put(0, PLACE, 1, 0, 0, bytes(4000))

@@ -149,3 +149,33 @@ def test_the_ring_refuses_what_does_not_fit_and_goes_round(ring: Ring) -> None:
     assert put_count > 100
     assert ring.waiting_bytes <= ring.size_bytes
     reader.close()
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize(
+    ("kind", "place", "data"),
+    [
+        (Kind.EVENT, PLACE, b"no JSON"),
+        (Kind.EVENT, PLACE, b'[["", "", 0, "\\udcff", 1]]'),
+        (Kind.LEDGER, PLACE, b'[["", ""]]'),
+        (Kind.FRAME, RecordPlace("\udcff", "", "", 0), from_payloads([b"one"]).data),
+        (Kind.FRAME, PLACE._replace(dir=1 << 40), from_payloads([b"one"]).data),
+        (Kind.WIRE, PLACE._replace(reason="\udcff"), from_payloads([b"one"]).data),
+    ],
+    ids=["no JSON", "no text", "few columns", "no name", "no direction", "no items"],
+)
+def test_a_record_without_rows_is_a_gap_and_stops_none_of_the_others(
+    ring: Ring, at: int, kind: Kind, place: RecordPlace, data: bytes
+) -> None:
+    for number in range(4):
+        some = from_payloads([b"good"] * 2)
+        one = (kind, place.encode(), 1) if number == at else (Kind.FRAME, PLACE.encode(), 2)
+        assert ring.put(*one, number, number, data if number == at else some.data)
+    rows = [
+        row for made in Rows(arrow_schema(), 7).of(list(ring.records(ring.head)))
+        for row in made.batch.to_pylist()
+    ]  # fmt: skip
+    assert [row["payload"] for row in rows].count(b"good") == 6
+    (gap,) = [row for row in rows if row["kind"] != Kind.FRAME]
+    assert (gap["kind"], gap["reason"], gap["count"]) == (Kind.GAP, "not captured", 1)
+    assert [row["cap_seq"] for row in rows] == [n + (n >= 2 * at) for n in range(7)]

@@ -72,6 +72,37 @@ def test_a_row_is_in_its_own_day_s_directory(ring: Ring, tmp_path: Path) -> None
     assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 6)
 
 
+def test_a_writer_that_is_killed_after_midnight_doubles_nothing_of_the_day_before(
+    ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, fsync, synced = writer(ring, tmp_path), os.fsync, list[int]()
+
+    def kill(file: int) -> None:
+        fsync(file)
+        synced.append(file)
+        if len(synced) == 2:  # of the second day; that the first is in a file, nobody has released
+            raise SystemExit
+
+    put(ring, 0, DAY_NS - 1, numbered(0, 3))
+    take(made, ring)
+    put(ring, 1, DAY_NS - 1, numbered(3, 3))
+    put(ring, 2, DAY_NS, numbered(6, 3))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", kill)
+        with pytest.raises(SystemExit):
+            take(made, ring)
+    for path in leftovers(tmp_path, "gw")[:-1]:
+        assert finish(tmp_path, path)
+    leftovers(tmp_path, "gw")[-1].write_bytes(b"")  # what was synced last is not there yet
+    assert made.journal is not None
+    made.journal.close()
+    after = writer(ring, tmp_path)
+    put(ring, 3, DAY_NS, numbered(9, 1))
+    take(after, ring)
+    finish_all(after, tmp_path)
+    assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 10)
+
+
 def test_a_disk_that_fills_up_in_the_middle_of_a_write_costs_nothing(
     ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
