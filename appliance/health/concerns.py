@@ -36,7 +36,7 @@ _MEANINGS: Final = {reason.word: reason.meaning for reason in DROPPED} | _CAUSES
 
 
 class Told(NamedTuple):
-    """The last drops or rejects of a link: when, in s, monotonic, the counts by reason, and which peer most."""
+    """The last drops or rejects of a link: when, in s, monotonic, counts by reason, and which peer most."""
 
     at_s: float
     counts: Mapping[str, int]
