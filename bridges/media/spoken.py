@@ -17,15 +17,13 @@ from bridges.protocols.protocol import Protocol as Spoken
 from bridges.protocols.translator import Translator, Wire, always
 from bus.errors import words_of
 from bus.noise import Ear
-from bus.text import after
+from bus.text import SAID_BYTES, after
 from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
 
 UNHEARD_BYTES = 4096
 """More bytes than a frame takes: so many without one are noise."""
-SAID_BYTES = 256
-"""The bytes of input, at most, by which noise is judged."""
 _AHEAD_S = 0.04  # what the driver may hold; no policy reaches it there
 _AHEAD_BYTES_MIN = 64
 

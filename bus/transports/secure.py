@@ -14,6 +14,7 @@ from bus.errors import LinkError, words_of
 from bus.machine.files import pem
 from bus.machine.late import Late
 from bus.machine.touch import touching
+from bus.text import SAID_BYTES
 from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.urls import split_url
@@ -27,9 +28,6 @@ else:
 _PIECE_BYTES = 64 * 1024  # encrypted at once: so much may wait for a peer beyond the bound of its queue
 SCRATCH_BYTES = 256 * 1024
 _DATES = "expired", "not yet valid"
-
-
-_SAID_BYTES = 256
 
 
 def context(url: str, tls: Tls, listens: bool) -> "ssl.SSLContext":
@@ -214,7 +212,7 @@ class SecureSocket:
         self._ended = not count
         self._heard |= count > 0
         if not self._secured:
-            self.said = (self.said + self._scratch[: min(count, _SAID_BYTES)])[:_SAID_BYTES]
+            self.said = (self.said + self._scratch[: min(count, SAID_BYTES)])[:SAID_BYTES]
         self._incoming.write(self._scratch[:count])
 
     def recv(self, size: int) -> bytes:

@@ -1,7 +1,7 @@
 """A pipe over a connected stream socket, in any framing: it has a bounded send queue, and never waits."""
 
 import socket
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -12,10 +12,11 @@ from bus.errors import words_of
 from bus.hub import Pipe
 from bus.ledger import Stats
 from bus.machine.wake_hook import WakefulLoop
-from bus.text import after, quoting
+from bus.text import SAID_BYTES, after, quoting
 from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
 from bus.transports.budget import PROCESS, REASON, Budget
 from bus.transports.chores import queues_of
+from bus.transports.entrance import Entrance, Outcome
 from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import WAIT_S, Gathering
 from bus.transports.peers import Identity
@@ -23,10 +24,8 @@ from bus.transports.portion import LEAST_BYTES, Portion
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import CLOSED_BY_PEER, far_host
 from bus.wire.batch import Batch, Buffer
-from bus.wire.handshake import Handshake
 from bus.wire.sp import SCRATCH_BYTES
 
-_SAID_BYTES = 256
 _PARTIAL_BYTES = 16 * 1024  # fewer, of a message that is not whole, are not charged
 
 
@@ -69,9 +68,9 @@ class StreamPipe(Pipe):
         "_budget",
         "_charged_bytes",
         "_encode",
+        "_entrance",
         "_framing",
         "_gathering",
-        "_handshake",
         "_host",
         "_is_paused",
         "_looks_away",
@@ -86,10 +85,8 @@ class StreamPipe(Pipe):
         "_queue_bytes",
         "_queues",
         "_reader",
-        "_said",
         "_secure",
         "_socket",
-        "_timer",
         "_toil",
         "accepted",
         "closed",
@@ -126,10 +123,8 @@ class StreamPipe(Pipe):
         self._queue_bytes, self._age_s = self._bound(bounds.queue_bytes), bounds.age_s
         self._budget, self._charged_bytes, self._partial_bytes = bounds.memory, 0, 0
         self._on_batch, self._on_close, self._on_ready, self._on_drained = calls
-        self._handshake: Handshake | None = None
-        self._said = b""  # in the handshake
+        self._entrance: Entrance | None = None
         self._gathering = gathering(sock)
-        self._timer: TimerHandle | None = None
         self._host, self._is_paused, self._toil = host, False, framing.toil
         self._looks_away = False
         self._portion = Portion(SCRATCH_BYTES)
@@ -147,80 +142,19 @@ class StreamPipe(Pipe):
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
         """Begin the handshakes, which may take `handshake_s`; without any the peer is ready at once."""
         self._loop, self._queues = loop, queues_of(loop)
-        if self._framing.handshake is None and self._secure is None:
-            return self._enter()
-        self._timer = loop.call_later(handshake_s, self._on_silence, handshake_s)
-        loop.add_reader(self._socket, self._on_handshake)
-        return self._on_handshake()
+        outcome = Outcome(self._say, self._enter, self.close)
+        self._entrance = Entrance(self._socket, self._framing, self.stats, outcome, self._host)
+        self._entrance.open(loop, handshake_s)
 
-    def _on_silence(self, handshake_s: float) -> None:
-        name = "handshake" if self._handshake is None else self._handshake.name
-        self.close(after(f"no {name} within {handshake_s:g} s", self._heard_early))
-
-    def _on_handshake(self) -> None:
-        """Continue the handshake in its turn: anybody may begin one."""
-        if not self._queues.chores.put(self._host, self._continue):
-            self._loop.remove_reader(self._socket)
-
-    def _continue(self) -> None:
-        """Continue the handshake: first that of TLS, if any, then that of the framing."""
-        if self.closed or self.ready:
-            return
-        self._loop.add_reader(self._socket, self._on_handshake)
-        try:
-            if self._secure is None or self._secure.shake():
-                self._shake()
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self.close(after(words_of(error), self._heard_early))
-
-    @property
-    def _heard_early(self) -> bytes:
-        """The words of the peer before it was ready; none where the fault is a reason of a ledger."""
-        if self._framing.handshake is None:
-            return b""
-        return self._said or (b"" if self._secure is None else self._secure.said)
-
-    def _shake(self) -> None:
-        handshake = self._handshake
-        if self._framing.handshake is None:
-            self._enter()
-            return self._read_on()
-        if handshake is None:
-            handshake = self._handshake = self._framing.handshake()
-            self._say(handshake.begin())
-        received = self._socket.recv(handshake.wants)
-        if not received:  # who says nothing only looked whether anybody listens
-            why = f"closed during the {handshake.name}" if handshake.begun else CLOSED_BY_PEER
-            return self.close(after(why, self._said))
-        self._said = (self._said + received)[-_SAID_BYTES:]
-        self._say(handshake.feed(received))
-        if handshake.fault:
-            return self._refuse(handshake.fault, received)
-        if handshake.done:
-            self._enter()
-            self._replay(handshake.rest)
-        return self._read_on()
-
-    def _refuse(self, fault: str, received: bytes) -> None:
-        """Close the pipe because the peer is none of ours, with what it said if that was text."""
-        with suppress(OSError):
-            received += self._socket.recv(_SAID_BYTES)
-        self.stats.noise_bytes += len(received)
-        if not self.stats.rejected:  # keys have reasons of their own
-            self.stats.reject("handshake")
-        self.close(quoting(fault, received))
-
-    def _enter(self) -> None:
-        self._disarm()
-        self._handshake, self._said = None, b""
-        self.ready = True
+    def _enter(self, rest: bytes) -> None:
+        """Take what the peer sends from now on, after the bytes that came with the end of the handshake."""
+        self._entrance, self.ready = None, True
         self._loop.add_reader(self._socket, self._reader)
         self._on_ready(self)
+        self._replay(rest)
+        self._read_on()
 
     def _replay(self, data: bytes) -> None:
-        """Decode the bytes that were read with the end of the handshake."""
         while data and not self.closed:
             window = self.decoder.buffer()
             size = min(len(window), len(data))
@@ -234,7 +168,7 @@ class StreamPipe(Pipe):
 
     def _on_pending(self) -> None:
         if not self.closed:
-            self.read() if self.ready else self._on_handshake()
+            self.read()
 
     def identity(self) -> Identity:
         """Return the identity of the peer. Call it after the handshake."""
@@ -485,7 +419,7 @@ class StreamPipe(Pipe):
         self.stats.noise_bytes += len(rest)
         if self.ready and self._framing.cut and not self.decoder.fault:
             self.stats.reject(self._framing.cut)
-        return self._with_words(fault, bytes(rest[:_SAID_BYTES]))
+        return self._with_words(fault, bytes(rest[:SAID_BYTES]))
 
     def _with_words(self, fault: str, rest: bytes) -> str:
         """Return why the pipe ends with what the peer said, unless it has shown in a handshake to be ours."""
@@ -494,17 +428,13 @@ class StreamPipe(Pipe):
         is_foreign = self.decoder.fault and self._framing.handshake is None
         return quoting(fault, rest) if is_foreign else fault
 
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
     def close(self, fault: str = "") -> None:
         """Disconnect the peer; queued messages become drops. Idempotent. `fault` says why it was forced."""
         if self.closed:
             return
         self.closed, self.fault = True, self._end(fault)
-        self._disarm()
+        if self._entrance is not None:
+            self._entrance.close()
         if self.ready and not fault and not self._queue and self._framing.farewell is not None:
             with suppress(OSError):
                 self._socket.send(self._framing.farewell())

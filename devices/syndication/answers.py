@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgpack
 
-from bus.text import quoting
+from bus.text import SAID_BYTES, quoting
 from devices.syndication.bounds import Bounds
 from devices.syndication.wire.messages import Difference
 from devices.syndication.wire.walk import ARRAY, FAMILY, MAP, Walk
@@ -18,7 +18,6 @@ BOUNDS: Final = Bounds(object_bytes=1 << 24, depth=256, items=1 << 22)
 """Bounds of one message from a broker, whose differences may be longer than messages of clients."""
 
 _SHOWN_BYTES: Final = 8
-_SAID_BYTES: Final = 256
 
 
 class ReceivedPublication(NamedTuple):
@@ -103,7 +102,7 @@ class AnswerCutter:
         return whole
 
     def _doubt(self, start: int) -> None:
-        begun = bytes(self._rest[start : start + _SAID_BYTES])
+        begun = bytes(self._rest[start : start + SAID_BYTES])
         self.fault = quoting(f"it says {begun[:_SHOWN_BYTES].hex(' ')}", begun)
 
 

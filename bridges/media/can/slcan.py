@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from bridges.media.can.codec import FD_LENGTHS
 from bridges.media.can.source import Heard, Source
 from bridges.media.hangup import has_ended
+from bus.text import SAID_BYTES
 
 _READ_BYTES = 65536
 _LINE_BYTES = 256  # the longest line is shorter: 1 + 8 + 1 + 128 + 8
 _SAYS_S = 0.5
-_SAID_BYTES = 256
 _STAMP_DIGITS = 8  # a time may stand behind a frame
 _ENDS = re.compile(rb"[\r\n\a]")
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
@@ -51,7 +51,7 @@ def said_at(channel: str) -> bytes:
     said = b""
     try:
         with socket.create_connection((url.hostname, url.port), timeout=_SAYS_S) as server:
-            while len(said) < _SAID_BYTES and (more := server.recv(_SAID_BYTES)):
+            while len(said) < SAID_BYTES and (more := server.recv(SAID_BYTES)):
                 said += more
     except (OSError, ValueError):
         pass  # it says no more

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 from bridges.media.hangup import has_ended
 from bus.errors import words_of
-from bus.text import after
+from bus.text import SAID_BYTES, after
 
 UNFRAMED_BYTES = 256
 """So many bytes without a frame are noise: no interface takes more for one."""
-_SAID_BYTES = 256
 _ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
 
 
@@ -68,7 +67,7 @@ class Source:
         return data.translate(_ASCII) if self._text else data
 
     def _keep_said(self, data: bytes) -> None:
-        self._said = (self._said + data)[-_SAID_BYTES:]
+        self._said = (self._said + data)[-SAID_BYTES:]
 
     def note_frame(self) -> None:
         """Note that what was read so far has made a frame."""

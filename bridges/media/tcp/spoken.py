@@ -9,7 +9,7 @@ from typing import Any
 from bridges.media.device import Alarm, cancel
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
-from bridges.media.spoken import SAID_BYTES, BytePort, Conversation, SpokenLink, ear_of, unix_s
+from bridges.media.spoken import BytePort, Conversation, SpokenLink, ear_of, unix_s
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.port import SocketPort
 from bridges.media.wire import Wired, WireTap
@@ -19,6 +19,7 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
 from bus.input import InputWatch
 from bus.ledger import Stats
+from bus.text import SAID_BYTES
 from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import ListenLink

@@ -16,10 +16,8 @@ from bridges.media.uart.port import Port, open_port
 from bus.errors import LinkError, words_of
 from bus.hub import Hub
 from bus.noise import Ear
-from bus.text import after
+from bus.text import SAID_BYTES, after
 from bus.wire.batch import from_payloads
-
-_SAID_BYTES = 256
 
 
 class SerialLink(DeviceLink[Port]):
@@ -122,7 +120,7 @@ class SerialPipe(OpenPipe):
         if was_well and self._is_well:
             return  # the watch over what comes knows
         self.stats.noise_bytes += noise_bytes
-        self._said = b"" if found else (self._said + data)[-_SAID_BYTES:]
+        self._said = b"" if found else (self._said + data)[-SAID_BYTES:]
         self._heard(len(data), found, noise_bytes, self._said)
 
     def _write_out(self, data: bytes) -> int:

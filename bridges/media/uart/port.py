@@ -26,7 +26,6 @@ _READ_BYTES = 4096  # in one turn of the loop; no tty holds more for its reader
 _CONNECT_S = 5.0
 _SEND_BUFFER_BYTES = 8192  # small: the server's line is slow, and messages should wait in our queue
 _SUSPENDED_BYTES = 1 << 20
-_SAID_BYTES = 256
 
 
 class Port(Protocol):

@@ -7,13 +7,12 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from bus.text import quoting
+from bus.text import SAID_BYTES, quoting
 
 SIGNATURE_BYTES: Final = 10
 GREETING_BYTES: Final = 64
 COMMAND_BYTES: Final = 1024
 IDENTITY_BYTES: Final = 255
-_SAID_BYTES: Final = 256
 
 _NULL: Final = b"NULL".ljust(20, b"\0")
 GREETING: Final = b"\xff".ljust(9, b"\0") + b"\x7f\x03\x00" + _NULL + bytes(32)
@@ -144,7 +143,7 @@ class Cutter:
     def _signature(self, at: int, said: list[Said]) -> int:
         rest = self._rest
         if (rest and rest[0] != 0xFF) or (len(rest) >= SIGNATURE_BYTES and not rest[9] & 1):
-            self.fault = quoting("no ZMTP", bytes(rest[:_SAID_BYTES]))
+            self.fault = quoting("no ZMTP", bytes(rest[:SAID_BYTES]))
         elif len(rest) >= SIGNATURE_BYTES:
             said.append(Hello())
             self._step = self._greeting
