@@ -14,12 +14,16 @@ BAD: Final = (StopIteration, EOFError, OSError, LookupError, ValueError, TypeErr
 
 
 def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Read the whole batches of a journal, each with the next record's number. A torn tail is left out."""
+    """Read the whole batches of a journal, each with the next record's number. A torn tail is left out.
+
+    Raises `OSError` if the disk fails: what was not read may be whole.
+    """
     with pa.OSFile(str(path)) as file:
         try:
             stream = pa.ipc.open_stream(file)
             while True:
                 batch, metadata = stream.read_next_batch_with_custom_metadata()
                 yield batch, int(metadata[NEXT.encode()])
-        except BAD:
-            return
+        except BAD as error:
+            if isinstance(error, OSError) and error.errno:  # Arrow's own have none
+                raise

@@ -62,12 +62,13 @@ def read(path: Path, is_given: bool = False) -> list[int | str]:
 
 
 def add(days: Path, gateway: str, names: Iterable[str]) -> bool:
-    """Add names to the file of a gateway; return whether one was new. Raises `OSError`."""
+    """Add names to the file of a gateway; return whether one was new. Raises `OSError` or
+    `CaptureError`."""
     directory = names_directory(days)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{gateway}.txt"
     with _locked(directory):
-        old = list(_lines(path)) if path.exists() else []
+        old = list(_known(path))
         known = set(old)
         new = [line for line in lines_of(names) if line not in known]
         if new:
@@ -75,6 +76,15 @@ def add(days: Path, gateway: str, names: Iterable[str]) -> bool:
             aside.write_text("".join(f"{line}\n" for line in [*old, *new]), encoding="utf-8")
             aside.replace(path)
     return bool(new)
+
+
+def _known(path: Path) -> Iterator[str]:
+    """Yield the lines of a file that there may be. Raises `OSError`, and `CaptureError` if it is no text."""
+    try:
+        if path.exists():
+            yield from _lines(path)
+    except ValueError as error:
+        raise CaptureError(f"{path}: {error}") from None
 
 
 def _lines(path: Path, is_given: bool = False) -> Iterator[str]:

@@ -55,6 +55,7 @@ class Sheet:
 
     def abandon(self) -> None:
         """Close the file as it is."""
+        self._writer.is_open = False  # else Arrow would write the rest to it, when nobody hears that it fails
         self._file.close()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bus.errors import words_of
+from bus.errors import words_about
 from capture import parquet
 from capture.batches import batches_of
 from capture.files import UNFINISHED_SUFFIX, capture_file, day_of
@@ -23,14 +23,17 @@ from devices.tap.journal import claimed, leftovers
 
 
 def finish_all(root: Path, gateway: str) -> tuple[int, str]:
-    """Make capture files of the gateway's closed journals. Return their number, and the error or ""."""
-    made = 0
-    try:
-        for path in leftovers(root, gateway):
+    """Make capture files of the gateway's closed journals. Return their number, and the first error or "".
+
+    A journal of which no file can be made stays, and stops none of the others.
+    """
+    made, fault = 0, ""
+    for path in leftovers(root, gateway):
+        try:
             made += finish(root, path) is not None
-    except (OSError, ValueError, KeyError) as error:
-        return made, words_of(error)
-    return made, ""
+        except Exception as error:
+            fault = fault or words_about(path, error)
+    return made, fault
 
 
 def finish(root: Path, journal: Path) -> Path | None:
@@ -52,9 +55,8 @@ def _finish(root: Path, journal: Path) -> Path | None:
         try:
             parquet.write(aside, first.schema, chain([first], batches))
             aside.replace(target)
-        except OSError:
+        finally:
             aside.unlink(missing_ok=True)
-            raise
         parquet.sync(target.parent)
     journal.unlink()
     return target

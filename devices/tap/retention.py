@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from bus.errors import words_about
 from capture.files import CAPTURE, gateway_of, listed
 
 
@@ -45,12 +46,18 @@ def expired(found: list[Finished], limits: Limits, now_s: float) -> list[Finishe
     return gone
 
 
-def retain(root: Path, gateway: str, limits: Limits) -> int:
-    """Delete expired files, and the directories that this leaves empty. Return the number of files."""
-    gone = expired(measured(root, gateway), limits, time.time())
-    for file in gone:
-        remove(file.path)
-    return len(gone)
+def retain(root: Path, gateway: str, limits: Limits) -> tuple[int, str]:
+    """Delete expired files, and the directories that this leaves empty. Return the number of files, and the
+    first error or "". A file that cannot be deleted stays, and keeps none of the others."""
+    deleted, fault = 0, ""
+    for file in expired(measured(root, gateway), limits, time.time()):
+        try:
+            remove(file.path)
+        except OSError as error:
+            fault = fault or words_about(file.path, error)
+        else:
+            deleted += 1
+    return deleted, fault
 
 
 def remove(path: Path) -> None:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from random import uniform
@@ -45,7 +46,7 @@ _DAY_NS = 86_400 * 10**9
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
 _GIVE_UP_S = 5.0  # how long rows are tried on a full disk after the gateway has ended
 _STATUS_S = 0.5
-_RETAIN_S = 60.0
+_AGAIN_S, _RETAIN_S = 1.0, 60.0
 _MARK_BYTES = 8
 
 
@@ -89,27 +90,33 @@ class Finisher(threading.Thread):
         self.wake = threading.Event()
 
     def run(self) -> None:
-        pause_s = _RETAIN_S
+        pauses, pause_s = Backoff(_AGAIN_S, _RETAIN_S, uniform), _RETAIN_S
         while True:
             self.wake.wait(pause_s)
             ending = self.ending
             self.wake.clear()
-            pause_s = 1.0 if self._work() else _RETAIN_S
+            self.work()
             if ending:
                 return
+            if not self.fault:
+                pauses.reset()
+            pause_s = pauses.next_s() if self.fault else _RETAIN_S
 
-    def _work(self) -> str:
-        """Store names, finish files and delete files, once. Return the error, or ""."""
-        fault = ""
-        try:
-            self.names.store()
-            if any(is_free(path) for path in leftovers(self.root, self.gateway)):
-                made, fault = self._finish_here() if self.ending else self._finish_apart()
-                self.files += made
-            self.deleted += retain(self.root, self.gateway, self.limits)
-        except (OSError, ValueError, KeyError) as error:
-            fault = words_of(error)
-        self.fault = fault
+    def work(self) -> None:
+        """Store names, finish files and delete files, once. Each is done also if another fails."""
+        faults = [_fault_of(step) for step in (self.names.store, self._finish, self._retain)]
+        self.fault = next(filter(None, faults), "")
+
+    def _finish(self) -> str:
+        if not any(_may_be_free(path) for path in leftovers(self.root, self.gateway)):
+            return ""
+        made, fault = self._finish_here() if self.ending else self._finish_apart()
+        self.files += made
+        return fault
+
+    def _retain(self) -> str:
+        deleted, fault = retain(self.root, self.gateway, self.limits)
+        self.deleted += deleted
         return fault
 
     def _finish_here(self) -> tuple[int, str]:
@@ -337,6 +344,21 @@ class Writer:
         self.told, self.told_s = words, time.monotonic()
         with contextlib.suppress(OSError):
             os.write(1, words.encode() + b"\n")
+
+
+def _may_be_free(path: Path) -> bool:
+    try:
+        return is_free(path)
+    except OSError:
+        return True  # to finish it says what is wrong with it
+
+
+def _fault_of(step: Callable[[], str | None]) -> str:
+    """Return the fault that a step of work returns or raises; "" if there is none."""
+    try:
+        return step() or ""
+    except (OSError, ValueError, KeyError) as error:
+        return words_of(error)
 
 
 def _metadata(settings: Settings) -> dict[str, str]:

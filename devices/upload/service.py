@@ -14,6 +14,7 @@ from devices.upload.device import UploadSpec
 log = logging.getLogger("buscoupler")
 
 _CREDENTIALS: Final = "AWS_SHARED_CREDENTIALS_FILE"
+_DAMAGED: Final = "damaged"
 _NOW: Final = ("waiting", "waiting_bytes")  # the counts that may fall
 
 
@@ -41,6 +42,7 @@ class Upload(Service):
     @property
     def rejected(self) -> Mapping[str, int]:
         every = self._before[1] + Counter(self._rejected)
+        every[_DAMAGED] -= min(self._before[1][_DAMAGED], self._rejected.get(_DAMAGED, 0))  # are seen again
         return {reason: count for reason, count in every.items() if count}
 
     def start(self, loop: AbstractEventLoop) -> None:
@@ -65,10 +67,9 @@ class Upload(Service):
 
     def _on_lost(self, why: str) -> None:
         self.losses += 1
-        counts, rejected = self._before
-        counts.update({name: value for name, value in self._counts.items() if name not in _NOW})
-        rejected.update(self._rejected)
-        self._counts, self._rejected = dict.fromkeys(self._counts, 0), {}
+        ended = {name: value for name, value in self._counts.items() if name not in _NOW}
+        self._before = self._before[0] + Counter(ended), Counter(self.rejected)
+        self._counts, self._rejected = self._counts | dict.fromkeys(ended, 0), {}
         self._be("waiting", why)
 
     def _be(self, state: Any, fault: str) -> None:

@@ -7,7 +7,7 @@ rows that were ever taken, so that none is taken twice.
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -27,18 +27,25 @@ _MAKING: Final = ".making"
 class Spool:
     """The spool of one upload, below the recorder's directory `root`. One process at a time has it.
 
-    `dropped` counts files given up for lack of room, `damaged` those that cannot be read and are left.
+    `dropped` counts files given up for lack of room, `damaged` those that cannot be read: they are left where
+    they are, or given up if they wait here.
     """
 
     def __init__(self, root: Path, name: str, gateway: str, limit_bytes: int) -> None:
         self.root, self.days = root, days_directory(root)
         self.gateway, self.limit_bytes = gateway, limit_bytes
-        self.dropped = self.damaged = 0
+        self.dropped = 0
+        self._damaged: set[str] = set()
         self.directory = root / UPLOAD / name
         self._making = self.directory / _MAKING
         self._held: Ranges = {}
         self._stored: Ranges | None = None
         self._known: Mapping[Path, int] = {}
+
+    @property
+    def damaged(self) -> int:
+        """The number of damaged files that were seen, each once."""
+        return len(self._damaged)
 
     def open(self) -> bool:
         """Open the spool with its waiting files. Return False if another process has it.
@@ -52,11 +59,23 @@ class Spool:
         except BlockingIOError:
             os.close(self._lock)
             return False
-        for path in self._making.iterdir():
-            path.unlink()
-        waiting = list(map(ranges.of_path, self.waiting()))
-        self._held = ranges.together([_read(self.directory / _TAKEN), *waiting])
+        try:
+            for path in self._making.iterdir():
+                path.unlink()
+            self._held = ranges.together([_read(self.directory / _TAKEN), *self._waiting_ranges()])
+        except BaseException:
+            self.close()
+            raise
         return True
+
+    def _waiting_ranges(self) -> Iterator[Ranges]:
+        """Yield the rows of the waiting files. One that is damaged is given up."""
+        for path in self.waiting():
+            try:
+                yield ranges.of_path(path)
+            except CaptureError:
+                self._damaged.add(self.place(path))
+                self.done(path)
 
     def close(self) -> None:
         """Release the spool."""
@@ -67,22 +86,30 @@ class Spool:
         return listed(self.directory)
 
     def look(self) -> None:
-        """Take new finished files into the spool. Raises `OSError`."""
+        """Take new finished files into the spool. Raises `OSError`, after it has taken those that it can."""
         if not self.days.is_dir():
             return
+        faults = list[OSError]()
         with reading(self.days):
             found = {one.path: one.size_bytes for one in measured(self.root, self.gateway)}
             for path in sorted(found, key=lambda path: path.name):
                 if self._known.get(path) != found[path]:
-                    self._take(path)
+                    try:
+                        self._take(path)
+                    except OSError as fault:
+                        faults.append(fault)
+                        del found[path]  # it is new the next time
         self._known = found
         self._forget({int(boot_of(path)) for path in (*found, *self.waiting())})
+        if faults:
+            raise faults[0]
 
     def _take(self, path: Path) -> None:
         try:
             found, mine = wanted(path, self._held, self._making)
         except CaptureError:
-            self.damaged += path.exists()
+            if path.exists():
+                self._damaged.add(path.relative_to(self.days).as_posix())
             return
         if found is not None:
             target = self.directory / path.parent.parent.name / path.parent.name / found.name

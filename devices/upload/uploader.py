@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import uniform
 from typing import Any, NamedTuple
@@ -43,7 +44,10 @@ class Settings(NamedTuple):
 
 
 class Storing(threading.Thread):
-    """A thread that stores the waiting files, the oldest first, with retries. `lock` guards the spool."""
+    """A thread that stores the waiting files, the oldest first, with retries. `lock` guards the spool.
+
+    Files that could not be stored are tried after the others, those that failed most often last.
+    """
 
     def __init__(self, settings: Settings, spool: Spool) -> None:
         super().__init__(daemon=True)
@@ -55,45 +59,77 @@ class Storing(threading.Thread):
         self.ending = False
         self._store: Store | None = None
         self._names_ns = 0
+        self._failures: dict[Path, int] = {}  # how often each file that waits has failed
 
     def run(self) -> None:
         pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         while not self.ending:
             self.wake.clear()
-            try:
-                more = self._work()
-            except (CaptureError, OSError) as error:
-                self.fault = words_of(error)
-                self.wake.wait(pauses.next_s())
-                continue
-            self.fault = ""
-            pauses.reset()
-            if not more and not self.ending:
-                self.wake.wait()
+            before = self.files
+            self.work()
+            if self.files > before or not self.fault:
+                pauses.reset()
+            if not self.ending:
+                self.wake.wait(pauses.next_s() if self.fault else None)
 
-    def _work(self) -> bool:
-        """Store the file of names, and one waiting file. Return whether there was one."""
+    def work(self) -> None:
+        """Store the file of names, and the waiting files until one fails. Neither stops the other."""
+        faults = [_fault_of(self._add_names), _fault_of(self._store_files)]
+        self.fault = faults[1] or faults[0]
+
+    @property
+    def failing(self) -> bool:
+        """Whether a file that waits could not be stored."""
+        return bool(self._failures)
+
+    def _there(self) -> Store:
         self._store = self._store or store_of(self.settings.to)
-        self._add_names(self._store)
+        return self._store
+
+    def _store_files(self) -> None:
+        """Store the waiting files, until one fails. Raises its error."""
+        while not self.ending and (path := self._next()) is not None:
+            try:
+                self._store_file(path)
+            except BaseException:
+                self._failures[path] = self._failures.get(path, 0) + 1
+                raise
+            finally:
+                self.busy = None
+
+    def _next(self) -> Path | None:
         with self.lock:
-            path = self.busy = next(iter(self.spool.waiting()), None)
-        if path is None:
-            return False
+            waiting = self.spool.waiting()
+            self._failures = {path: self._failures[path] for path in waiting if path in self._failures}
+            self.busy = min(waiting, key=lambda path: self._failures.get(path, 0), default=None)
+            return self.busy
+
+    def _store_file(self, path: Path) -> None:
         size_bytes = path.stat().st_size
-        self._store.put(path, self.spool.place(path))
+        self._there().put(path, self.spool.place(path))
         with self.lock:
             self.spool.done(path)
-            self.busy = None
             self.files += 1
             self.bytes += size_bytes
-        return True
+            self._failures.pop(path, None)
+            if not self._failures:
+                self.fault = ""
 
-    def _add_names(self, store: Store) -> None:
+    def _add_names(self) -> None:
         path = names_directory(self.spool.days) / f"{self.settings.gateway}.txt"
         changed_ns = path.stat().st_mtime_ns if path.exists() else 0
         if changed_ns != self._names_ns:
-            add_names([path], store)
+            add_names([path], self._there())
             self._names_ns = changed_ns
+
+
+def _fault_of(work: Callable[[], None]) -> str:
+    """Do a piece of work, and return its fault; "" if there is none. Nothing may end the thread unseen."""
+    try:
+        work()
+    except Exception as error:
+        return words_of(error)
+    return ""
 
 
 class Uploader:
@@ -139,7 +175,7 @@ class Uploader:
         with self.storing.lock:
             self.spool.bound(self.storing.busy)
         self.fault = ""
-        if not self.storing.fault:  # else it waits for its retry
+        if not self.storing.failing:  # else it waits for its retry
             self.storing.wake.set()
 
     def _tell(self) -> None:

@@ -24,8 +24,8 @@ def test_retention_takes_one_gateway_s_files_and_empty_days(tmp_path: Path) -> N
     for path in paths:
         path.parent.mkdir(parents=True)
         path.write_bytes(b"x" * 10)
-    assert retain(tmp_path, "a", Limits(keep_bytes=1)) == 1
+    assert retain(tmp_path, "a", Limits(keep_bytes=1)) == (1, "")
     assert [path.exists() for path in paths] == [False, True, True, True]
     assert not paths[0].parent.exists()
-    assert retain(tmp_path, "b", Limits(keep_bytes=1)) == 1
+    assert retain(tmp_path, "b", Limits(keep_bytes=1)) == (1, "")
     assert not (tmp_path / "capture" / "date=2026-01-01").exists()

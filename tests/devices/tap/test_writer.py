@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bus.wire.batch import from_payloads
-from capture.batches import batches_of
+from capture.batches import NEXT, batches_of
+from capture.files import JOURNAL_SUFFIX, capture_file, name_of
 from capture.schema import Kind
 from devices.tap.finish import finish
-from devices.tap.journal import leftovers
+from devices.tap.finish import finish_all as finish_every
+from devices.tap.journal import leftovers, resume
 from devices.tap.names import NamesWriter
 from devices.tap.ring import RecordPlace, Ring
-from devices.tap.writer import Settings, Writer
+from devices.tap.writer import Finisher, Settings, Writer
 from tests.devices.tap.tap_support import files_in, numbered, rows_in
 
 DAY_NS = 86_400 * 10**9
@@ -159,6 +162,81 @@ def test_a_segment_that_cannot_be_written_leaves_its_journal(
     assert [path for path in (tmp_path / "capture").rglob("*") if path.is_file()] == []
     finish(tmp_path, journal)
     assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 10)
+
+
+def finisher(root: Path, **limits: Any) -> Finisher:
+    """Make the thread that finishes and deletes, which works only when the test calls it."""
+    names = NamesWriter()
+    names.write(["fridge"])
+    settings = Settings(
+        "gw", "recorder", str(root), boot=8, descriptor=-1, ring_bytes=0, names=names.descriptor, **limits
+    )
+    return Finisher(settings)
+
+
+@pytest.mark.parametrize("bad", ["names", "journal of others", "journal", "file"])
+def test_what_cannot_be_done_for_one_file_is_told_and_done_for_the_others(
+    ring: Ring, tmp_path: Path, bad: str
+) -> None:
+    made = writer(ring, tmp_path, file_bytes=1)
+    for number in range(3):
+        put(ring, number, 5, numbered(number, 1))
+        take(made, ring)
+    assert len(leftovers(tmp_path, "gw")) == 3
+    subject = {
+        "names": tmp_path / "capture" / "_names" / "gw.txt",
+        "journal of others": leftovers(tmp_path, "gw")[0].with_name(f"{name_of(3, 0)}{JOURNAL_SUFFIX}"),
+        "journal": leftovers(tmp_path, "gw")[0].with_name(f"{name_of(4, 0)}{JOURNAL_SUFFIX}"),
+        "file": capture_file(tmp_path, "2026-01-01", "gw", name_of(5, 0)),
+    }[bad]
+    subject.parent.mkdir(parents=True, exist_ok=True)
+    if bad == "names":
+        subject.write_bytes(b"\xff\xfe no text")
+    elif bad == "journal":  # of rows that know no gateway
+        schema = pa.schema([("ts_ns", pa.int64())])
+        with pa.ipc.new_stream(str(subject), schema) as stream:
+            batch = pa.record_batch([pa.array([1])], schema=schema)
+            stream.write_batch(batch, custom_metadata={NEXT: "1"})
+    else:
+        subject.mkdir()  # nobody can open it or delete it
+    done = finisher(tmp_path, keep_bytes=1)
+    done.ending = True  # by which it needs no process
+    done.work()
+    left = [path for path in files_in(tmp_path) if path.is_file()]
+    assert str(subject) in done.fault
+    assert (done.files, done.deleted, len(left)) == (3, 2, 1)
+    assert [path for path in leftovers(tmp_path, "gw") if path != subject] == []
+
+
+def test_a_disk_that_fails_while_a_journal_is_read_leaves_it_whole(
+    ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = writer(ring, tmp_path)
+    for number in range(4):
+        put(ring, number, 5, numbered(10 * number, 10))
+        take(made, ring)
+    made.rotate()
+    (journal,), open_stream = leftovers(tmp_path, "gw"), pa.ipc.open_stream
+
+    class Failing:
+        """The stream of a file whose end cannot be read."""
+
+        def __init__(self, file: pa.NativeFile) -> None:
+            self._stream, self._read = open_stream(file), 0
+
+        def read_next_batch_with_custom_metadata(self) -> object:
+            self._read += 1
+            if self._read > 2:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return self._stream.read_next_batch_with_custom_metadata()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pa.ipc, "open_stream", Failing)
+        assert finish_every(tmp_path, "gw") == (0, f"{journal}: Input/output error")
+        with pytest.raises(OSError, match="Input/output error"):
+            resume(tmp_path, "gw", 7)
+    assert finish_every(tmp_path, "gw") == (1, "")
+    assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 40)
 
 
 @pytest.mark.parametrize("cut", [1, 100, 10_000])

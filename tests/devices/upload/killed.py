@@ -18,5 +18,4 @@ def uploading(settings: str, step: Callable[[], None]) -> None:
     assert one.spool.open()
     one.spool.look()
     one.storing.wake.set()
-    while one.storing._work():  # noqa: SLF001
-        pass
+    one.storing.work()

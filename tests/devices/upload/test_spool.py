@@ -1,5 +1,7 @@
 """The spool of an upload: it takes each row once, whatever is deleted, compacted, damaged or started."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,50 @@ def test_a_damaged_file_is_counted_once_and_stays(root: Path) -> None:
     spool.look()
     assert (len(spool.waiting()), spool.damaged) == (PARTS - 1, 1)
     assert path.exists()
+
+
+def test_a_waiting_file_that_is_damaged_is_given_up_and_the_spool_opens_again(root: Path) -> None:
+    spool = spool_of(root)
+    spool.look()
+    path = spool.waiting()[1]
+    path.write_bytes(path.read_bytes()[:200])  # and so is the recorder's: they are one
+    spool.close()
+    spool = spool_of(root)
+    assert (len(spool.waiting()), spool.damaged) == (PARTS - 1, 1)
+    spool.look()
+    assert (len(spool.waiting()), spool.damaged) == (PARTS - 1, 1)
+
+
+def test_a_spool_that_could_not_be_opened_is_free(root: Path) -> None:
+    spool = Spool(root, "copies", GATEWAY, 1)
+    (spool.directory / ".making" / "what no process made").mkdir(parents=True)
+    for _ in range(2):
+        with pytest.raises(OSError, match="what no process made"):
+            spool.open()
+    (spool.directory / ".making" / "what no process made").rmdir()
+    assert spool.open()
+
+
+def test_a_file_that_cannot_be_taken_stops_no_other_and_none_is_counted_twice(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths, link = mine(root), os.link
+    paths[1].write_bytes(paths[1].read_bytes()[:200])
+
+    def refuse(found: Path, target: Path) -> None:
+        if found == paths[0]:
+            raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+        link(found, target)
+
+    spool = spool_of(root)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", refuse)
+        for _ in range(3):
+            with pytest.raises(OSError, match="Too many links"):
+                spool.look()
+            assert (len(spool.waiting()), spool.damaged) == (PARTS - 2, 1)
+    spool.look()
+    assert (len(spool.waiting()), spool.damaged) == (PARTS - 1, 1)
 
 
 def test_only_one_process_has_a_spool(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -53,6 +54,42 @@ async def test_a_place_that_is_away_is_said_and_tried_again(root: Path, tmp_path
     upload = await run(text(root, there), mended)
     assert upload.counts["files"] == PARTS
     assert rows(mine(there)) == rows(mine(root))
+
+
+async def test_what_cannot_be_stored_stops_nothing_else(root: Path, tmp_path: Path) -> None:
+    there, first = tmp_path / "there", mine(root)[0]
+    taken = there / first.relative_to(root / "capture")
+    (taken / "a directory in its place").mkdir(parents=True)
+    names = root / "capture" / "_names" / f"{GATEWAY}.txt"
+    names.parent.mkdir(exist_ok=True)
+    names.write_bytes(b"\xff\xfe no text")
+
+    def ready(upload: Upload) -> bool:
+        if upload.counts["files"] == PARTS - 1 and taken.is_dir():
+            shutil.rmtree(taken)
+        return upload.counts["files"] == PARTS and str(names) in upload.fault
+
+    upload = await run(text(root, there), ready)
+    assert (upload.counts["waiting"], upload.counts["files"]) == (0, PARTS)
+    assert rows(mine(there)) == rows(mine(root))
+
+
+async def test_a_killed_uploader_counts_no_damaged_file_twice(root: Path, tmp_path: Path) -> None:
+    path, killed = mine(root)[1], list[int]()
+    path.write_bytes(path.read_bytes()[:200])
+
+    def ready(upload: Upload) -> bool:
+        if upload.pid and not killed and upload.rejected and not upload.counts["waiting"]:
+            killed.append(upload.pid)
+            os.kill(upload.pid, signal.SIGKILL)
+        return upload.losses == 1 and upload.state == "up"
+
+    upload = await run(text(root, tmp_path / "there"), lambda upload: ready(upload) and seen_again(upload))
+    assert upload.rejected == {"damaged": 1}
+
+
+def seen_again(upload: Upload) -> bool:
+    return upload.report().rejected == {"damaged": 1}
 
 
 async def test_a_killed_uploader_goes_on(root: Path, tmp_path: Path) -> None:
