@@ -27,7 +27,7 @@ log = logging.getLogger("buscoupler")
 
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
 _END_S = 10.0
-_LINE_BYTES = 1 << 16
+_LINE_BYTES, _SAID_BYTES = 1 << 16, 200
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"  # the system's allocator returns memory that Arrow's own would keep
 _ending: dict["subprocess.Popen[bytes]", "_Left"] = {}
 
@@ -76,6 +76,7 @@ class Child:
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         self._timer: TimerHandle | None = None
         self._words = b""
+        self._started_s = 0.0
 
     @property
     def pid(self) -> int | None:
@@ -88,7 +89,8 @@ class Child:
         self._start()
 
     def _start(self) -> None:
-        self._timer = None
+        self._timer, self._words, self._started_s = None, b"", self._loop.time()
+        _forget_ended()
         work = self._work
         try:
             process = subprocess.Popen(
@@ -116,10 +118,19 @@ class Child:
             return
         if not words:
             return self._ended()
-        *lines, self._words = (self._words + words).split(b"\n")
-        for line in lines:
-            self._pauses.reset()
-            self._on_line(json.loads(line))
+        *lines, rest = (self._words + words).split(b"\n")
+        self._words = rest[:_LINE_BYTES]
+        for report in filter(None, map(self._report, lines)):
+            self._on_line(report)
+
+    def _report(self, line: bytes) -> dict[str, Any] | None:
+        """Return the report in a line; None for what else the child prints, such as a library's warning."""
+        with suppress(ValueError):
+            report = json.loads(line)
+            if isinstance(report, dict):
+                return report
+        log.info("%s says %s", self._work.title, line[:_SAID_BYTES])
+        return None
 
     def _ended(self) -> None:
         process = self._release(replaced=True)
@@ -128,6 +139,8 @@ class Child:
             self._lost(f"{self._work.title} ended{'' if status is None else f' with status {status}'}")
 
     def _lost(self, why: str) -> None:
+        if self._loop.time() - self._started_s > _RETRY_MAX_S:  # one that ends at once must not burn a core
+            self._pauses.reset()
         self._on_lost(why)
         self._timer = self._loop.call_later(self._pauses.next_s(), self._start)
 
@@ -152,6 +165,13 @@ class Child:
         if self._timer is not None:
             self._timer.cancel()
         self._release(replaced=False)
+
+
+def _forget_ended() -> None:
+    """Forget the released children that have ended, but for those with a loss, of which `settle` tells."""
+    for process, left in list(_ending.items()):
+        if process.poll() is not None and (left.replaced or not process.returncode or not left.work.loss):
+            del _ending[process]
 
 
 def settle(limit_s: float = _END_S) -> bool:
