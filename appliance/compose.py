@@ -302,7 +302,7 @@ class Appliance:
             besides=lambda: Besides(
                 [*self._publisher.hubs, *self.page.hubs, *self.alarms.hubs],
                 [*self.page.rows, *self.alarms.rows],
-                services=(self.page,),
+                services=self.page.services,
             ),
             around=self._around,
             sampled=self._sampled,

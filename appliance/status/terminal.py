@@ -259,7 +259,7 @@ def services(status: Status) -> Iterator[str]:
     for service in status["brokers"]:
         refused = f"; refused: {reasons(service['rejected'])}" if service["rejected"] else ""
         where = f" at {', '.join(service['urls'])}" if service["urls"] else ""
-        yield f"  {title(service)}{where}: {counted(service['counts'])}{refused}"
+        yield f"  {': '.join(filter(None, (title(service) + where, counted(service['counts']))))}{refused}"
         for lease in service["leases"]:
             holder = lease["holder"] or "nobody"
             yield f"    lease of {lease['bridge']}: holder {holder}, epoch {lease['epoch']}"

@@ -6,7 +6,7 @@ from typing import Final, get_args
 from appliance.status.terminal import Order
 
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
-HINT: Final = "q ends, arrows and page keys move, / filters, s sorts"
+HINT: Final = "q ends, arrows move, / filters, s sorts"
 _COLOURS: Final = {"●": "32", "◌": "33", "▲": "31"}  # of the signs that `pages` puts before a verdict
 _FILTER_LETTERS: Final = 60
 
@@ -68,17 +68,20 @@ class Screen:
         self._top = min(self._top, self._last)
         part = lines[self._top : self._top + self._page]
         part += [""] * (self._page - len(part))
-        foot = self._foot(len(lines))
+        foot = self._foot(len(lines), columns)
         return "\n".join(
             [self._reversed(head, columns), *map(self._colour, part), self._reversed(foot, columns)]
         )
 
-    def _foot(self, count: int) -> str:
+    def _foot(self, count: int, columns: int) -> str:
+        """Return the last line. The keys are always whole."""
         if self._typing is not None:
             return f"filter: {self._typing}_   Enter takes it, Escape leaves it"
         shown = f"lines {self._top + 1} to {min(count, self._top + self._page)} of {count}"
         only = f", only what has {self.filter}" if self.filter else ""
-        return f"{shown}{only}, by {self.order}.   {HINT}"
+        place = f"{shown}{only}, by {self.order}."
+        room = max(0, columns - len(HINT) - 3)
+        return f"{place if len(place) <= room else place[: room - 1] + '…'}   {HINT}"
 
     def _reversed(self, line: str, columns: int) -> str:
         cut = line[:columns].ljust(columns)

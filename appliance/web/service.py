@@ -131,10 +131,15 @@ class StatusPage:
         waited = self._binding is not None and self._binding.waited
         return [LinkRow(self._hub, self._binding.name, self._binding)] if self._binding and waited else []
 
+    @property
+    def services(self) -> tuple["StatusPage", ...]:
+        """The page itself, unless the topology wants none."""
+        return (self,) if self._spec.serve else ()
+
     def report(self) -> Report:
         """Return the address and the counts of the page; nothing about its readers."""
         if self._server is None:
-            return Report("status page", "page")
+            return Report("status page, which could not be opened", "page")
         return Report("status page", "page", (self.url,), self._server.counts, self._server.refused)
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ TEXT = "\n".join(
         "▲ trouble: can:can0", "plant on gw-b: run", "  shop | can:can0   waiting", "      no such device",
     ]
 )  # fmt: skip
-COLUMNS = 60
+COLUMNS = 100
 
 
 def lines(screen: Screen, rows: int = 24) -> list[str]:
@@ -35,6 +35,18 @@ def test_the_head_stays_and_the_keys_stand_at_the_foot() -> None:
         assert len(shown) == rows
         assert shown[0] == "head"
         assert "q ends" in shown[-1] or rows == 24
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_all_keys_are_named_however_long_the_filter_is(columns: int) -> None:
+    screen = Screen(coloured=False)
+    for filter in ("", "uart", "a" * 60):
+        for key in ["/", *filter, "enter"] if filter else []:
+            screen.press(key)
+        shown = screen.shown("head", TEXT * 30, columns, 24).split("\n")
+        assert shown[-1].rstrip().endswith("q ends, arrows move, / filters, s sorts")
+        assert len(shown[-1]) == columns
+        assert shown[-1].startswith("lines 1 to ")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.status.shape import fits
+from appliance.status.snapshot import snapshot
 from appliance.web import server, stream
 from tests.appliance.web.web_support import gateway, get, say, status_of
 from tests.helpers.appliances import reloaded
@@ -249,6 +250,7 @@ async def test_a_reload_moves_the_page() -> None:
         changes = reloaded(running, loads(text, "t.yaml"))
         assert "changed gateway: status" in [change.line() for change in changes]
         assert running.page.url == ""
+        assert snapshot(running.view())["brokers"] == []
         with pytest.raises(ConnectionError):
             await get(before, "/healthz")
 

@@ -14,6 +14,8 @@ import pytest
 
 from appliance.compose import Appliance
 from appliance.status.remote import ask_page
+from appliance.status.snapshot import snapshot
+from appliance.status.terminal import services
 from appliance.web import server
 from bus.transports.options import Tls
 from tests.appliance.web.web_support import gateway, say
@@ -110,6 +112,8 @@ async def test_a_wrong_key_leaves_the_gateway_without_a_page(tmp_path: Path) -> 
     status = f"{{{{listen: 'https://127.0.0.1:{{0}}', tls: {{{{cert_file: {tls.cert_file}}}}}}}}}"
     async with gateway(status) as running:
         assert running.page.url == ""
+        (shown,) = snapshot(running.view())["brokers"]
+        assert list(services({"brokers": [shown]})) == ["  status page, which could not be opened"]
         assert running.parts["bus plant"].links[0].state == "up"
 
 
