@@ -97,7 +97,11 @@ def run(options: argparse.Namespace) -> int:
             seconds,
             options.real_time,
         )
-    return serve(service, announce, lambda: say_ledger(appliance.hubs()), real_time=options.real_time)
+
+    def farewell() -> int:
+        return say_ledger(appliance.hubs(), appliance.labels())
+
+    return serve(service, announce, farewell, real_time=options.real_time)
 
 
 def prepared(options: argparse.Namespace) -> tuple[Appliance, Path]:

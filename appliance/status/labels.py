@@ -1,7 +1,7 @@
 """The labels of links: their names for people, as in the file. Pure.
 
-An account of a bridge has its side in the name, `1 can/can:can0`. Metrics, captures and the ledger keep that
-name, as no other link of the bridge has it; people see `can:can0`.
+An account of a bridge has its side in the name, `1 can/can:can0`. Metrics and captures keep that name, as no
+other link of the bridge has it; people see `can:can0`.
 """
 
 from collections.abc import Iterable, Mapping

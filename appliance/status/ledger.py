@@ -6,34 +6,39 @@ policies dropped, or was there another way, is named apart, as `filtered`.
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from appliance.status.labels import Labels
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.ledger import Account
 from bus.reasons import is_intended
 
 
-def say_ledger(hubs: Iterable[Hub]) -> int:
-    """Print the ledger of these hubs. Return the exit status: 0 if all of it balances, else 1."""
+def say_ledger(hubs: Iterable[Hub], labels: Labels | None = None) -> int:
+    """Print the ledger of these hubs. Return the exit status: 0 if all of it balances, else 1.
+
+    With `labels`, links are called as in the file.
+    """
     hubs = list(hubs)
     faults = imbalances(hubs)
-    print(ledger(hubs, faults), flush=True)
+    print(ledger(hubs, faults, labels), flush=True)
     return int(bool(faults))
 
 
-def ledger(hubs: Iterable[Hub], faults: list[str]) -> str:
+def ledger(hubs: Iterable[Hub], faults: list[str], labels: Labels | None = None) -> str:
     """Return the ledger as text: a head, a line for each fault, and a line for each link below its hub."""
     accounts = {hub: found for hub in hubs if (found := hub.accounts())}
     verdict = "does NOT balance" if faults else "balanced"
     count = sum(map(len, accounts.values()))
     head = f"ledger of {count} link{'s' * (count != 1)}: {verdict}"
-    return "\n".join([head, *(f"  {fault}" for fault in faults), *_lines(accounts)])
+    return "\n".join([head, *(f"  {fault}" for fault in faults), *_lines(accounts, labels)])
 
 
-def _lines(accounts: dict[Hub, dict[str, Account]]) -> Iterator[str]:
+def _lines(accounts: dict[Hub, dict[str, Account]], labels: Labels | None) -> Iterator[str]:
     for hub, links in accounts.items():
         yield f"  {hub.name or 'bus'}"
         for link, account in links.items():
-            yield f"    {link or 'this program'}: {line(account)}"
+            named = link if labels is None else labels.of(hub.name, link)
+            yield f"    {named or 'this program'}: {line(account)}"
 
 
 def line(account: Account) -> str:

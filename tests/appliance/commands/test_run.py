@@ -56,6 +56,10 @@ async def test_ctrl_c_stops_cleanly_with_a_balanced_ledger(two: tuple[Path, list
         output, errors = await program.communicate()
         assert program.returncode == 0
         assert b"ledger of 6 links: balanced" in output
+        rows = [line.decode().split(": in ")[0] for line in output.splitlines() if b": in " in line]
+        assert sorted(rows) == sorted(
+            [*(f"    listen {url}" for url in urls), *["    bridge joint"] * 2, "    bus one", "    bus two"]
+        )
         assert errors == b""
 
 

@@ -163,7 +163,7 @@ async def test_a_device_that_could_not_be_opened_says_why_in_its_row() -> None:
     assert (found["c", "c"]["state"], found["c", "c"]["fault"]) == ("up", "")
     assert (found["v on b", "v"]["state"], found["v on b", "device v"]["state"]) == ("up", "up")
     assert [one["source"] for one in status["events"] if one["kind"] == "link"] == ["gw/c", "gw/v"]
-    assert [one["kind"] for one in status["brokers"]] == ["catalog", "cache", "page"]
+    assert [one["kind"] for one in status["brokers"]] == ["catalog", "cache"]
 
 
 async def test_a_peer_that_was_never_dialled_and_a_row_of_the_past() -> None:
