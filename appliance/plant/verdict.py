@@ -1,5 +1,6 @@
 """The verdict on a plant: what its gateways say of themselves, compared with each other. Pure."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
@@ -17,6 +18,8 @@ _UNKNOWN: Final = (
     "not heard: nothing comes from it by trunks and brokers, as from an older version, and no page of it is "
     "within reach"
 )
+
+_MORE: Final = re.compile(r" \(and \d+ more\)$")  # reasons of a gateway: the line of the plant counts its own
 
 
 class Seen(NamedTuple):
@@ -68,7 +71,7 @@ def _of_health(name: str, note: Note) -> Iterator[Concern]:
     health = note.get("health", {"word": "ok"})
     if health["word"] in WORDS and health["word"] != "ok":
         word = cast(Word, health["word"])
-        yield Concern(word, name, health["line"].removeprefix(f"{word}: "))
+        yield Concern(word, name, _MORE.sub("", health["line"].removeprefix(f"{word}: ")))
 
 
 def _of(name: str, seen: Seen, own: Note) -> Iterator[Concern]:

@@ -31,6 +31,12 @@ def test_the_worst_gateway_gives_the_word_and_its_reason() -> None:
     assert (found["word"], reasons(found)) == ("trouble", [("gw-b", "bus x: Connection refused")])
 
 
+def test_the_line_of_a_plant_counts_its_own_reasons_and_not_those_of_a_gateway_too() -> None:
+    line = {"word": "trouble", "line": "trouble: bus x: Connection refused (and 3 more)"}
+    both = {name: Seen(heard(name.replace("_", "-"), health=line)) for name in ("gw_b", "gw_c")}
+    assert plant(**both)["line"] == "trouble: gw-b: bus x: Connection refused (and 1 more)"
+
+
 def test_another_file_is_told_with_both_hashes_and_an_older_gateway_has_none() -> None:
     found = plant(gw_b=Seen(heard("gw-b", file="cd" * 32)), gw_c=Seen(heard("gw-c", file="")))
     text = "runs another file of this topology: cdcdcdcd there, abababab on gw-a"
