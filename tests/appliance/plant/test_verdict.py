@@ -33,8 +33,8 @@ def test_the_worst_gateway_gives_the_word_and_its_reason() -> None:
 
 def test_the_line_of_a_plant_counts_its_own_reasons_and_not_those_of_a_gateway_too() -> None:
     line = {"word": "trouble", "line": "trouble: bus x: Connection refused (and 3 more)"}
-    both = {name: Seen(heard(name.replace("_", "-"), health=line)) for name in ("gw_b", "gw_c")}
-    assert plant(**both)["line"] == "trouble: gw-b: bus x: Connection refused (and 1 more)"
+    found = plant(gw_b=Seen(heard("gw-b", health=line)), gw_c=Seen(heard("gw-c", health=line)))
+    assert found["line"] == "trouble: gw-b: bus x: Connection refused (and 1 more)"
 
 
 def test_another_file_is_told_with_both_hashes_and_an_older_gateway_has_none() -> None:
