@@ -183,6 +183,9 @@ class Accounts:
 
     def _sweep(self) -> None:
         """Forget ledgers whose pipe nobody holds any more. All others are followed as before."""
+        if not (self._left or self._dormant):  # to iterate over weak references costs much
+            self._sweep_at = _SWEEP
+            return
         ended = [stats for stats, part in self._left.items() if part.stage() is None]
         for stats in ended:
             self._dormant[stats] = self._left.pop(stats)

@@ -1,5 +1,6 @@
 """The links that alarms are about, and their values. Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from appliance.status.rates import Rate, RowKey
@@ -11,12 +12,24 @@ from topologies.model.alarms import AlarmSpec
 Accounts = Mapping[str, Mapping[str, Account]]
 
 
-def meant(spec: AlarmSpec, rows: Iterable[LinkRow]) -> Iterator[LinkRow]:
+def by_part(rows: Iterable[LinkRow]) -> Mapping[str, list[LinkRow]]:
+    """Return the rows of each part, once for each link: a plant may have hundreds of links and of alarms."""
+    found = defaultdict[str, list[LinkRow]](list)
+    for row in {row.link: row for row in rows}.values():
+        found[row.hub.name].append(row)
+    return found
+
+
+def meant(spec: AlarmSpec, parts: Mapping[str, list[LinkRow]]) -> Iterator[LinkRow]:
     """Yield the rows of the links that an alarm is about: by number, medium, name or address of the side."""
-    for row in rows:
-        words = (*row.name.partition("/")[0].split(), row.shown, row.called, row.link.name, row.link.url)
-        if row.hub.name == spec.part and (not spec.end or spec.end in words):
+    end = spec.end
+    for row in parts.get(spec.part, ()):
+        if not end or end in _words(row):
             yield row
+
+
+def _words(row: LinkRow) -> tuple[str, ...]:
+    return *row.name.partition("/")[0].split(), row.shown, row.called, row.link.name, row.link.url
 
 
 class LinkValues:

@@ -19,7 +19,7 @@ from appliance.alarms.announcement import (
 from appliance.alarms.book import SUBJECTS, Book, Deed
 from appliance.alarms.ears import Ears
 from appliance.alarms.keeping import Keeper, packed, unpacked
-from appliance.alarms.links import Accounts, LinkValues, meant
+from appliance.alarms.links import Accounts, LinkValues, by_part, meant
 from appliance.alarms.notice import Notice, notice_of
 from appliance.alarms.states import State
 from appliance.alarms.telling import MakeOutlet, Teller
@@ -226,10 +226,10 @@ class AlarmWatch:
         if not books:
             return
         self._values.look(rates, accounts, self._now_s)
-        found = list({row.link: row for row in rows()}.values())
+        parts = by_part(rows())
         for book in books:
             here = set[tuple[int, ...]]()
-            for row in meant(book.alarm.spec, found):
+            for row in meant(book.alarm.spec, parts):
                 key, of = (
                     Pattern(self._gateway, row.hub.name, row.name),
                     f"{self._gateway}/{row.source}",

@@ -13,6 +13,7 @@ import pytest
 from appliance.commandline import manual
 from tests.buscoupler.conftest import tracked
 
+pytestmark = pytest.mark.timeout(300)
 PACKAGES = ("appliance", "bridges", "bus", "buscoupler", "capture", "devices", "pipeline", "topologies")
 
 

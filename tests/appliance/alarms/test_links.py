@@ -1,11 +1,10 @@
 """Links are chosen by part, number, medium or address, and their values are those of a status."""
 
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from appliance.alarms.links import LinkValues, meant
+from appliance.alarms.links import LinkValues, by_part, meant
 from appliance.status.rates import Rate
 from appliance.status.rows import LinkRow
 from bus.hub import Hub
@@ -13,8 +12,13 @@ from bus.ledger import Account
 from tests.appliance.alarms.alarms_support import spec
 
 
+class Named(NamedTuple):
+    name: str
+    url: str
+
+
 def row(hub: str, name: str) -> LinkRow:
-    link: Any = SimpleNamespace(name=name.split("/", 1)[-1], url=name.split("/", 1)[-1])
+    link: Any = Named(name.split("/", 1)[-1], name.split("/", 1)[-1])
     return LinkRow(Hub(hub), name, link)
 
 
@@ -29,7 +33,7 @@ ROWS = [row("x", "0 bus/p"), row("x", "1 can/can:can0"), row("p", "tcp://127.0.0
     ],
 )  # fmt: skip
 def test_a_link_is_chosen(link: str, names: list[str]) -> None:
-    assert [one.name for one in meant(spec(link=link, missing_s=5), ROWS)] == names
+    assert [one.name for one in meant(spec(link=link, missing_s=5), by_part(ROWS))] == names
 
 
 def test_its_values_are_rates_queues_and_unintended_drops() -> None:
@@ -47,3 +51,25 @@ def test_its_values_are_rates_queues_and_unintended_drops() -> None:
     assert values.of("dropped", key) == 10.0
     assert values.of(None, key) is None
     assert values.of("in", ("y", "z")) is None
+
+
+def test_an_alarm_looks_at_the_links_of_its_own_part_only() -> None:
+    """A look of hundreds of alarms at hundreds of links held the loop for longer than a lease."""
+    looked = list[str]()
+
+    class Looked:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @property
+        def url(self) -> str:
+            looked.append(self.name)
+            return self.name
+
+    links: list[Any] = [Looked(f"can:can{number}") for number in range(100)]
+    parts = by_part(
+        LinkRow(Hub(f"x{number}"), f"1 can/{link.name}", link) for number, link in enumerate(links)
+    )
+    chosen = [list(meant(spec(link=f"x{number}/can", missing_s=5), parts)) for number in range(100)]
+    assert [len(rows) for rows in chosen] == [1] * 100
+    assert len(looked) == 100
