@@ -186,12 +186,20 @@ def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
     begins = {edge["id"]: edge["one"] for edge in (status.get("drawing") or {}).get("edges", ())}
     for edge, rows in by_edge.items():
         worst, at = min(rows, key=lambda row: _WORSE.index(sign_of(row))), hubs[edge]
+        if sign_of(worst) == "ok" and all(map(_is_alone, rows)):
+            yield edge, Mark("idle", "nobody has dialled", counts=_counts(rows))
+            continue
         crossing = _crossing(
             [row for row in rows if "kept" not in row]
         )  # a journal counts what its link does
         lines = _lines(at["name"], crossing)
         ways = crossing if begins.get(edge, at.get("part")) == at.get("part") else crossing[::-1]
         yield edge, Mark(sign_of(worst), state_word(worst), lines, _counts(rows), ways, fault(worst))
+
+
+def _is_alone(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is of a listener where nobody is: what it leads to cannot be seen by it."""
+    return row.get("label", "").startswith("listen ") and not row["live"]
 
 
 def _crossing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -216,6 +216,15 @@ def test_a_line_with_a_journal_that_cannot_be_written_says_so_and_its_rates_coun
     assert mark.text.startswith("waiting: messages are live only: No space left on device · ")
 
 
+def test_a_line_to_a_listener_that_nobody_has_dialled_is_not_green() -> None:
+    listens = [end("up", live=live) | {"label": "listen tcp://h:1 (trunk)"} for live in (0, 1)]
+    assert marks(EMPTY | {"hubs": [hub("p", listens[0])]})["e"] == Mark("idle", "nobody has dialled")
+    assert marks(EMPTY | {"hubs": [hub("p", listens[1])]})["e"].state == "ok"
+    assert marks(EMPTY | {"hubs": [hub("p", *listens)]})["e"].state == "ok"
+    dials = end("opening", live=0) | {"label": "dial bus b (trunk)"}
+    assert marks(EMPTY | {"hubs": [hub("p", listens[0]), hub("q", dials)]})["e"].state == "wait"
+
+
 def test_a_line_has_the_rates_of_all_its_ends() -> None:
     other = end("up", edge="other")
     hubs = [
