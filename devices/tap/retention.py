@@ -1,12 +1,17 @@
-"""Retention: the choice of finished files to delete, the oldest first, until size and age are in bounds."""
+"""Retention: the choice of finished files to delete, the oldest first, until size and age are in bounds.
+
+Clocks of gateways step, and some begin at 1970 with each start. So what is oldest goes by which run of a
+recorder finished a file last and by the numbers in it, and a file that was seen does not age by a step.
+"""
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from bus.errors import words_about
-from capture.files import CAPTURE, gateway_of, listed
+from capture.files import CAPTURE, boot_of, gateway_of, listed
 
 
 class Limits(NamedTuple):
@@ -24,15 +29,34 @@ class Finished(NamedTuple):
     finished_s: float
 
 
+class Ages:
+    """Since when files are there, by a clock that does not step (`time.monotonic`)."""
+
+    def __init__(self) -> None:
+        self._since: dict[Path, float] = {}
+
+    def steady(self, found: list[Finished], now_s: float, steady_s: float) -> list[Finished]:
+        """Return the files with times of the steady clock. `now_s`: by the clock of new ones."""
+        ages = {one.path: max(0.0, now_s - one.finished_s) for one in found}
+        self._since = {path: self._since.get(path, steady_s - age_s) for path, age_s in ages.items()}
+        return [one._replace(finished_s=self._since[one.path]) for one in found]
+
+
 def measured(root: Path, gateway: str) -> list[Finished]:
     """Return the finished files of a gateway, the oldest first."""
-    found = []
-    for path in listed(root / CAPTURE):
-        if gateway_of(path) == gateway:
-            with suppress(FileNotFoundError):
-                status = path.stat()
-                found.append(Finished(path, status.st_size, status.st_mtime))
-    return found
+    return in_order(path for path in listed(root / CAPTURE) if gateway_of(path) == gateway)
+
+
+def in_order(paths: Iterable[Path]) -> list[Finished]:
+    """Return the files of one gateway that are there, the oldest first: the run that finished one last is
+    the last."""
+    found, last_s = list[Finished](), dict[str, float]()
+    for path in paths:
+        with suppress(FileNotFoundError):
+            status = path.stat()
+            found.append(Finished(path, status.st_size, status.st_mtime))
+            last_s[boot_of(path)] = max(status.st_mtime, last_s.get(boot_of(path), 0.0))
+    return sorted(found, key=lambda one: (last_s[boot_of(one.path)], one.path.name))
 
 
 def expired(found: list[Finished], limits: Limits, now_s: float) -> list[Finished]:
@@ -46,11 +70,13 @@ def expired(found: list[Finished], limits: Limits, now_s: float) -> list[Finishe
     return gone
 
 
-def retain(root: Path, gateway: str, limits: Limits) -> tuple[int, str]:
+def retain(root: Path, gateway: str, limits: Limits, ages: Ages) -> tuple[int, str]:
     """Delete expired files, and the directories that this leaves empty. Return the number of files, and the
     first error or "". A file that cannot be deleted stays, and keeps none of the others."""
     deleted, fault = 0, ""
-    for file in expired(measured(root, gateway), limits, time.time()):
+    steady_s = time.monotonic()
+    found = ages.steady(measured(root, gateway), time.time(), steady_s)
+    for file in expired(found, limits, steady_s):
         try:
             remove(file.path)
         except OSError as error:

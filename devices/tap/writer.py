@@ -38,7 +38,7 @@ from capture.schema import (
 from devices.child import hide_pandas
 from devices.tap.journal import Journal, is_free, leftovers, resume
 from devices.tap.names import NamesReader
-from devices.tap.retention import Limits, retain
+from devices.tap.retention import Ages, Limits, retain
 from devices.tap.ring import Record, Ring
 from devices.tap.rows import Made, Rows
 
@@ -82,7 +82,7 @@ class Finisher(threading.Thread):
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
         self.root, self.gateway = Path(settings.directory), settings.gateway
-        self.limits = Limits(settings.keep_bytes, settings.keep_s)
+        self.limits, self.ages = Limits(settings.keep_bytes, settings.keep_s), Ages()
         self.names = NamesReader(settings.names, days_directory(self.root), settings.gateway)
         self.files = self.deleted = 0
         self.fault = ""
@@ -115,7 +115,7 @@ class Finisher(threading.Thread):
         return fault
 
     def _retain(self) -> str:
-        deleted, fault = retain(self.root, self.gateway, self.limits)
+        deleted, fault = retain(self.root, self.gateway, self.limits, self.ages)
         self.deleted += deleted
         return fault
 

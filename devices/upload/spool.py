@@ -17,7 +17,7 @@ from capture.locks import reading
 from capture.parquet import sync
 from capture.ranges import Ranges
 from capture.tables import wanted
-from devices.tap.retention import measured, remove
+from devices.tap.retention import in_order, measured, remove
 
 UPLOAD: Final = "upload"
 _TAKEN: Final = "taken.json"
@@ -83,7 +83,7 @@ class Spool:
 
     def waiting(self) -> list[Path]:
         """Return the waiting files, the oldest first."""
-        return listed(self.directory)
+        return [one.path for one in in_order(listed(self.directory))]
 
     def look(self) -> None:
         """Take new finished files into the spool. Raises `OSError`, after it has taken those that it can."""
@@ -92,7 +92,7 @@ class Spool:
         faults = list[OSError]()
         with reading(self.days):
             found = {one.path: one.size_bytes for one in measured(self.root, self.gateway)}
-            for path in sorted(found, key=lambda path: path.name):
+            for path in list(found):
                 if self._known.get(path) != found[path]:
                     try:
                         self._take(path)
