@@ -9,17 +9,23 @@ const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
 const STATES = { "": "idle", ok: "ok", up: "ok", degraded: "wait", normal: "ok", acknowledged: "wait", cleared: "idle" };
 const stateOf = (word) => STATES[word] ?? "bad";  // of links and roles the gateway says it
 
-// ---- the verdict: its word and first reason in the head and the title, its word in the icon
-function verdict(word, line, where, kind) {
-  const why = word === "ok" || line === word ? "" : line.replace(`${word}: `, "");
-  for (const id of ["health", "why"]) attribute(byId(id), "data-state", stateOf(word));
+// ---- the verdict: its word and first reason in the head and the title, its word in the icon. That of the `plant` of a gateway
+// stands before it, if it is worse.
+const RANK = { degraded: 1, trouble: 2 };
+const reasonOf = (word, line) => word === "ok" || line === word ? "" : line.replace(`${word}: `, "");
+function verdict(word, line, where, kind, plant = {}) {
+  const own = reasonOf(word, line), isWorse = (RANK[plant.word] ?? 0) > (RANK[word] ?? 0), worst = isWorse ? plant.word : word;
+  const first = isWorse ? `plant: ${reasonOf(plant.word, plant.line)}` : `${where}${own && ": "}${own}`;
+  const why = isWorse ? [first, own].filter(Boolean).join(" · ") : own;
+  attribute(byId("health"), "data-state", stateOf(word));
+  attribute(byId("why"), "data-state", stateOf(worst));
   byId("health").hidden = !word;
   set(byId("health-sign"), SIGNS[stateOf(word)]);
   set(byId("health-text"), word);
   set(byId("why"), why);
   attribute(byId("why"), "title", why);
-  document.title = `${word === "ok" || !word ? "" : `${SIGNS[stateOf(word)]} ${word}: `}${where}${why && ": "}${why} – ${kind}`;
-  attribute(byId("icon"), "href", ["degraded", "trouble"].includes(word) ? `icon-${word}.svg` : "icon.svg");
+  document.title = `${worst === "ok" || !worst ? "" : `${SIGNS[stateOf(worst)]} ${worst}: `}${first} – ${isWorse ? `${where}, ${kind}` : kind}`;
+  attribute(byId("icon"), "href", worst in RANK ? `icon-${worst}.svg` : "icon.svg");
 }
 
 // ---- times: as the log of the gateway has them, in its zone. `zone_s` is its offset from UTC.

@@ -82,7 +82,7 @@ function show() {
   set(byId("gateway"), status.gateway && `on ${status.gateway}`);
   set(byId("about"), `buscoupler ${status.product}, process ${status.pid}`);
   const { word = "", line = "", more } = status.health;
-  if (word) verdict(word, line, status.gateway || status.topology, "buscoupler");
+  if (word) verdict(word, line, status.gateway || status.topology, "buscoupler", status.plant);
   set(byId("more-reasons"), more ? `and ${more} more` : "");
   byId("plant").hidden = !status.plant.word;
   if (status.plant.word) { attribute(byId("plant"), "data-state", stateOf(status.plant.word)); set(byId("plant"), `Plant: ${SIGNS[stateOf(status.plant.word)]} ${status.plant.word}`); attribute(byId("plant"), "title", status.plant.line); }

@@ -96,6 +96,15 @@ def many_cards(page: Page) -> None:
     assert bottom < 2160
 
 
+def head_of_a_gateway(page: Page, url: str, word: str, why: str) -> None:
+    """Open the page of a gateway: the worse verdict of its plant is in head, title and icon."""
+    page.open(url)
+    page.until("document.querySelector('#picture svg') !== null")
+    page.until(f"document.title.includes('{word}: plant: {why}')", 60)
+    page.until(f"document.querySelector('#why').innerText.startsWith('plant: {why}')")
+    page.until(f"document.querySelector('#icon').href.endsWith('icon-{word}.svg')")
+
+
 def test_one_page_shows_another_file_a_dead_gateway_and_where_it_forwards(tmp_path: Path) -> None:
     token = tmp_path / "page.token"
     token.write_text(TOKEN)
@@ -115,13 +124,16 @@ def test_one_page_shows_another_file_a_dead_gateway_and_where_it_forwards(tmp_pa
         page.until("document.querySelector('[data-list=roles]').innerText.includes('gw-a')", 60)
         page.until("document.querySelector('[data-id=\"bus c\"]').classList.contains('ok')", 60)
         assert page.run("document.querySelector('[data-list=reasons]').innerText").count("another file") == 1
+        head_of_a_gateway(page, url, "degraded", "gw-c: runs another file")
         second.kill()
+        page.open(f"{url}/plant")
         page.until(card("gw-b", "silent"), 60)
         page.until("document.title.startsWith('▲ trouble')", 60)
         for width, height in ((1280, 900), (390, 844), (3840, 2160)):
             page.size(width, height)
             assert page.run("document.documentElement.scrollWidth <= innerWidth")
         many_cards(page)
+        head_of_a_gateway(page, url, "trouble", "gw-b: ")
         assert page.said == []
         found = plant_of(url)
     assert {row["name"]: row["state"] for row in found["gateways"]} == {
