@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -53,7 +53,11 @@ class Context(contextlib.AbstractContextManager["Context"]):
             return function(*arguments)
 
         self.check()
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(_CALL_S)
+        return self.wait(run())
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(_CALL_S)
 
     @property
     def forked(self) -> bool:
@@ -164,6 +168,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
             old.close()
         node = ClientNode(listen, self._brokers, self._options)
         node.open(self.context.loop)
+        node.stats.add(self.stats)
         self._node, self.stats, self._listen = node, node.stats, node.address
         for tokens in old.published if old is not None else ():
             node.publish(tokens)
@@ -215,7 +220,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
             done, _ = await asyncio.wait([node.settled()], timeout=_WAIT_S)
             return bool(done)
 
-        return asyncio.run_coroutine_threadsafe(settled(), self.context.loop).result(_CALL_S)
+        return self.context.wait(settled())
 
     def send(self, pattern: Names, data: bytes, flags: int = 0) -> int:
         """Send to all subscribers of a published pattern; return 1. Never waits for a peer.
@@ -246,9 +251,12 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         runs: dict[Pattern, list[bytes]] = {}
         for pattern, frame in batch:
             runs.setdefault(pattern, []).append(frame)
-        if self._node is not None and not self._closed:
-            for pattern, frames in runs.items():
+        for pattern, frames in runs.items():
+            if self._node is not None:
                 self._node.send(pattern, frames)
+            else:  # it could not listen at another address
+                self.stats.offered += len(frames)
+                self.stats.drop("closed", len(frames))
 
     def recv(self, pattern: Names, timeout: float = 0.0) -> bytes | None:
         """Return the oldest data of this subscription; None if there is none within `timeout` seconds."""
@@ -264,18 +272,24 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         return self._inboxes[made].take(timeout)
 
     def close(self) -> None:
-        """Send what is queued, take all registrations back, disconnect. Received messages stay available."""
+        """Send what is queued, for a second at most, take all registrations back, and disconnect.
+
+        Received messages stay available.
+        """
         if self._closed or self.context.forked:
             return
-        with self._room:
-            self._room.wait_for(lambda: not self._outgoing, _WAIT_S)
         self._closed = True
-        for node in (self._node, self._broker):
-            if node is not None:
-                with contextlib.suppress(RuntimeError):
-                    self.context.call(node.close)
+        with contextlib.suppress(RuntimeError):
+            self.context.wait(self._end())
         if self in self.context.sockets:
             self.context.sockets.remove(self)
+
+    async def _end(self) -> None:
+        if self._node is not None:
+            await self._node.flushed(_WAIT_S)
+            self._node.close()
+        if self._broker is not None:
+            self._broker.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()

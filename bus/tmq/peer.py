@@ -41,10 +41,10 @@ class PeerOwner:
     """The owner of peers, as they call it; each method does nothing unless overridden."""
 
     def peer_failed(self, peer: "Peer", reason: str) -> None:
-        """Note that a peer took no connection.
+        """Note that a peer took no connection."""
 
-        Our own troubles, such as too few descriptors, are not reported.
-        """
+    def peer_hindered(self, peer: "Peer", reason: str) -> None:
+        """Note that a peer was not dialled, by a trouble of our own such as too few descriptors."""
 
     def peer_done(self, peer: "Peer") -> None:
         """Note that nothing waits for a peer any more, or that it turned out to take many packets."""
@@ -359,7 +359,9 @@ class Peer:
         self.state, self.each = "down", False
         self._retry_s = self._loop.time() + self._pauses.next_s()
         self._drop("peer gone")
-        if error.errno not in LOCAL:
+        if error.errno in LOCAL:
+            self._owner.peer_hindered(self, self.fault)
+        else:
             self._owner.peer_failed(self, self.fault)
         return self._owner.peer_done(self)
 

@@ -16,6 +16,7 @@ from bus.wire.frame import SUB, pack
 from bus.wire.pattern import Pattern
 
 Names = str | int | Iterable[str | int]
+LINGER_S = 1.0
 _YIELD = 64  # messages published in a row: then the loop gets to write them
 
 
@@ -64,7 +65,7 @@ class Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.close()
+        await self.aclose()
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Listen, and begin to reach a broker; never blocks. Raises `LinkError` if it cannot listen."""
@@ -178,10 +179,18 @@ class Client:
         except LinkError:
             raise StopAsyncIteration from None
 
+    async def aclose(self) -> None:
+        """Close once sent messages have left, or after a second. Idempotent."""
+        try:
+            if self._open:
+                await self._node.flushed(LINGER_S)
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Take all registrations back and disconnect; iterating ends after the received messages.
 
-        Idempotent.
+        Messages that have not left are dropped and counted. Idempotent.
         """
         if self._open:
             self._open = False

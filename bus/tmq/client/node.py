@@ -3,7 +3,7 @@
 import logging
 import random
 import socket
-from asyncio import AbstractEventLoop, Future, TimerHandle
+from asyncio import AbstractEventLoop, Future, TimerHandle, wait
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Protocol
@@ -16,7 +16,7 @@ from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.tmq.client.callers import Callers
 from bus.tmq.client.inbox import Inbox, Inboxes
-from bus.tmq.client.uplink import Uplink
+from bus.tmq.client.uplink import Uplink, finish
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
@@ -89,6 +89,7 @@ class ClientNode(PeerOwner):
         self._timer: TimerHandle | None = None
         self._user = user
         self._own: dict[Address, None] = {}
+        self._flushing: list[Future[None]] = []
         self.address = listen
         self._greeter = Greeter(
             options, self._hello, self.on_frames, self._callers.closed, self._reject, self._heard
@@ -323,6 +324,19 @@ class ClientNode(PeerOwner):
     def peer_done(self, peer: Peer) -> None:
         if self._user is not None:
             self._user.peer_changed(peer)
+        if self._flushing and not self._owes:
+            finish(self._flushing)
+
+    @property
+    def _owes(self) -> bool:
+        """Whether something waits for a subscriber."""
+        return any(peer.busy or peer.queued_bytes for peer in self.peers.values())
+
+    async def flushed(self, limit_s: float) -> None:
+        """Return when all that was sent has left, or after `limit_s` seconds."""
+        if self._owes:
+            self._flushing.append(self._loop.create_future())
+            await wait(self._flushing[-1:], timeout=limit_s)
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
         """Report an unreachable subscriber to the broker, which checks for itself and tells everybody."""

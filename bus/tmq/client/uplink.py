@@ -128,7 +128,7 @@ class Uplink(PeerOwner):
             self._asked.append((self._unasked, self._rounds))
             self._unasked = []
         elif self.up and peer.each and not peer.busy:
-            _finish(self._unasked)
+            finish(self._unasked)
             self._unasked = []
 
     def _ask_again(self) -> None:
@@ -141,7 +141,7 @@ class Uplink(PeerOwner):
         futures, rounds = self._asked.popleft()
         if rounds == self._rounds:
             self.refusals = {key: why for key, why in self.refusals.items() if key in self._refused_now}
-        _finish(futures)
+        finish(futures)
 
     def _make(self, address: Address) -> Peer:
         hello = partial(self._hello, address)
@@ -233,6 +233,9 @@ class Uplink(PeerOwner):
             peer.close()
         elif peer is self._peer:
             self._move(f"{peer.name}: {reason}")
+
+    def peer_hindered(self, peer: Peer, reason: str) -> None:
+        self.peer_failed(peer, reason)  # nothing else would dial a broker again
 
     def refused(self, connection: Connection, refusal: Refusal) -> bool:
         """Note what a broker refuses: a registration, or us. Return False if the answer is no broker's."""
@@ -328,7 +331,8 @@ class Uplink(PeerOwner):
         self._unasked = []
 
 
-def _finish(futures: "list[Future[None]]") -> None:
+def finish(futures: "list[Future[None]]") -> None:
+    """Finish futures that are not done."""
     for future in futures:
         if not future.done():
             future.set_result(None)

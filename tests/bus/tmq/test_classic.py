@@ -179,6 +179,30 @@ def test_bind_again_moves_and_keeps_what_was_declared(context: Context, broker: 
     pytest.fail("no message arrived within the time limit")
 
 
+def test_what_was_sent_leaves_before_a_socket_closes(context: Context, broker: Socket) -> None:
+    """All but the first message wait for the subscriber's greeting."""
+    with client(context, broker) as sub:
+        tmq_subscribe(sub, ())
+        for round in range(10):
+            pub = client(context, broker)
+            tmq_publish(pub, (1,))
+            for number in range(20):
+                tmq_send(pub, (1,), b"%d:%d" % (round, number))
+            tmq_close(pub)
+            assert (pub.stats.offered, pub.stats.sent, pub.stats.balance()) == (20, 20, 0)
+            got = [tmq_recv(sub, (), timeout=20) for _ in range(20)]
+            assert got == [b"%d:%d" % (round, number) for number in range(20)]
+
+
+def test_counts_go_on_where_a_socket_moves(context: Context, broker: Socket) -> None:
+    pub = client(context, broker)
+    tmq_publish(pub, (1,))
+    for _ in range(3):
+        tmq_send(pub, (1,), b"nobody hears it")
+    tmq_bind(pub, HERE)
+    assert (pub.stats.offered, pub.stats.dropped) == (3, {"no subscriber": 3})
+
+
 def test_sending_from_many_threads(context: Context, broker: Socket) -> None:
     pub, sub = client(context, broker), client(context, broker)
     tmq_subscribe(sub, ())
