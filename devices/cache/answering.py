@@ -12,6 +12,9 @@ QUESTIONS: Final = 16
 """The most questions that wait; further ones are refused."""
 PART_BYTES: Final = 64 << 10
 """About the size of a part of an answer."""
+PART_VALUES: Final = 4096
+"""The most values that are looked at for a part, some 1 us each: whoever asks for what is not there has them
+all looked at."""
 
 
 class Answering:
@@ -20,7 +23,7 @@ class Answering:
     def __init__(self, values: LastValues) -> None:
         self._values = values
         self._waiting: deque[Question] = deque()
-        self._now: Iterator[bytes] | None = None
+        self._now: Iterator[bytes | None] | None = None
 
     @property
     def waits(self) -> bool:
@@ -37,30 +40,36 @@ class Answering:
         return True
 
     def part(self, now_s: float) -> list[bytes]:
-        """Return the next frames of answers, about `PART_BYTES` in all."""
-        frames, left = list[bytes](), PART_BYTES
-        while left > 0 and self.waits:
+        """Return the next frames of answers, about `PART_BYTES` in all, which may be none."""
+        frames, left, looks = list[bytes](), PART_BYTES, PART_VALUES
+        while left > 0 and looks > 0 and self.waits:
             if self._now is None:
                 self._now = _answer(self._waiting.popleft(), self._values, now_s)
-            frame = next(self._now, None)
-            if frame is None:
+            try:
+                frame = next(self._now)
+            except StopIteration:
                 self._now = None
                 continue
-            frames.append(frame)
-            left -= len(frame)
+            looks -= 1
+            if frame is not None:
+                frames.append(frame)
+                left -= len(frame)
         return frames
 
 
-def _answer(question: Question, values: LastValues, now_s: float) -> Iterator[bytes]:
-    """Yield the frames of the current values, then of the end. Ages are those at `now_s`."""
+def _answer(question: Question, values: LastValues, now_s: float) -> Iterator[bytes | None]:
+    """Yield the frames of the current values, None for each that is not said, then the frame of the
+    end. Ages are those at `now_s`."""
     said = left_out = 0
-    for value in values.read(question.pattern):
-        frame = unpack(value.frame)
-        if len(frame.tokens) > PATTERN_MAX:
+    for value in values.look(question.pattern):
+        if value is None:
+            yield None
+        elif len((frame := unpack(value.frame)).tokens) > PATTERN_MAX:
             left_out += 1
-            continue
-        said += 1
-        yield say(question.nonce, _age_ms(value, now_s), frame)
+            yield None
+        else:
+            said += 1
+            yield say(question.nonce, _age_ms(value, now_s), frame)
     yield end(EndOfAnswer(question.nonce, said, left_out))
 
 

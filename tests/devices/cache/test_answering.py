@@ -6,7 +6,7 @@ from bus.asking import PATTERN_MAX, Answer, EndOfAnswer, Question, read
 from bus.values import LastValues
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from devices.cache.answering import PART_BYTES, QUESTIONS, Answering
+from devices.cache.answering import PART_BYTES, PART_VALUES, QUESTIONS, Answering
 
 
 def holding(*frames: bytes, at_s: float = 10.0) -> Answering:
@@ -32,6 +32,22 @@ def test_sixteen_questions_wait() -> None:
     assert not answering.waits
     assert answering.take(question(16))
     assert answering.waits
+
+
+@pytest.mark.parametrize("tokens", [(2, 0), (1, *range(PATTERN_MAX))], ids=["others", "too long"])
+def test_of_values_that_are_not_said_a_part_looks_at_a_bounded_number(tokens: tuple[int, ...]) -> None:
+    values, count = LastValues(PART_VALUES, 1 << 30), PART_VALUES
+    values.take([pack(PUB, (*tokens[:-1], 1000 + number), b"") for number in range(count)], 10.0)
+    answering = Answering(values)
+    for number in range(3):
+        answering.take(Question(number, Pattern(1)))
+    parts = list[list[Answer | EndOfAnswer]]()
+    while answering.waits:
+        parts.append(answers(answering))
+    left_out = count if tokens[0] == 1 else 0
+    assert [one for part in parts for one in part] == [EndOfAnswer(n, 0, left_out) for n in range(3)]
+    assert all(len(part) <= 1 for part in parts)
+    assert parts[0] == []
 
 
 def held(*sizes: int) -> Answering:
