@@ -308,12 +308,10 @@ def _candidate(part: str, candidacy: "Candidacy") -> Record:
 
 
 def _tap(part: str, tap: "Recorder") -> Record:
-    done = tap.progress
     return {
         "name": tap.name, "part": part, "state": tap.state, "fault": tap.fault, "losses": tap.losses,
         "captured": tap.captured, "lost": tap.lost, "losing": tap.is_losing, "ring_bytes": tap.ring_bytes,
-        "waiting_bytes": tap.waiting_bytes, "written": int(done.get("written", 0)),
-        "files": int(done.get("files", 0)), "deleted": int(done.get("deleted", 0)),
+        "waiting_bytes": tap.waiting_bytes, **tap.counts,
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import logging
 import time
 from array import array
 from asyncio import AbstractEventLoop, TimerHandle
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -37,6 +37,7 @@ _FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT, _WIRE = map(
 _NOWHERE = RecordPlace("", "", "", 0).encode()
 _EVENTS = 256  # events kept for later while the ring is full
 _REASON_CHARS = 256
+_COUNTS = "written", "files", "deleted"
 
 Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 """For a pipe (None: the appliance itself): its segment, its name, and the direction of what it sends us."""
@@ -66,8 +67,9 @@ class Recorder:
 
     `state` is `closed`, `up` or `waiting` (no disk or no writer: it retries), `fault` the last error,
     `losses` the number of writer processes that ended by themselves. `captured` counts messages put into the
-    ring, `lost` those that found it full. `progress` is the writer's last report: rows `written`, `files`
-    finished and `deleted`. `names` are stored beside the capture.
+    ring, `lost` those that found it full. `progress` is the writer's last report, and `counts` has what all
+    writers have reported: rows `written`, `files` finished and `deleted`. `names` are stored beside the
+    capture.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Recorder:
         self.losses = 0
         self.captured = self.lost = 0
         self.progress: dict[str, Any] = {}
+        self._before = Counter[str]()  # the counts of writers that have ended
         self.boot = time.time_ns()
         self._watches: list[_Watch] = []
         self._names = tuple(names)
@@ -133,6 +136,11 @@ class Recorder:
     def waiting_bytes(self) -> int:
         """The bytes of the ring that the writer has not written yet."""
         return 0 if self._ring is None else self._ring.waiting_bytes
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What all writers have reported so far: `written`, `files` and `deleted`."""
+        return {name: self._before[name] + int(self.progress.get(name, 0)) for name in _COUNTS}
 
     def know(self, names: Iterable[str]) -> None:
         """Store these names beside the capture too, within a minute."""
@@ -328,6 +336,7 @@ class Recorder:
 
     def _on_lost(self, why: str) -> None:
         self.losses += 1
+        self._before, self.progress = Counter(self.counts), {}
         self._owes_topology = bool(self._hubs)  # the next writer may know none
         self._put_topology()
         self._be("waiting", why)
