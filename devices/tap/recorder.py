@@ -139,7 +139,7 @@ class Recorder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What all writers have reported so far: `written`, `files` and `deleted`."""
+        """The sums of what all writers have reported: `written`, `files` and `deleted`."""
         return {name: self._before[name] + int(self.progress.get(name, 0)) for name in _COUNTS}
 
     def know(self, names: Iterable[str]) -> None:
