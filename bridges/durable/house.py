@@ -47,6 +47,8 @@ T = TypeVar("T")
 log = logging.getLogger("buscoupler.bridges")
 
 TICK_S: Final = 1.0
+COMMITS_MIN: Final = 8
+"""A commit has this part of a journal at most: it has room for all of it, with the heads of records."""
 REPLAYED_MAX: Final = 4096
 """Takeovers of which the frames that were sent again are known."""
 
@@ -86,6 +88,7 @@ class House:
         self._news = dict[str, Sender]()
         self._when_open = list[Callable[[], None]]()
         self._replayed = RangeSet()
+        self._most_bytes = settings.bytes // COMMITS_MIN
         self._is_committing = False
         self._committing = list[Offered]()
         self._last_commit_s = float("-inf")
@@ -239,7 +242,7 @@ class House:
         found = self._opened
         if found is None or self._is_committing:
             return
-        offered, told = self.intake.taken()
+        offered, told = self.intake.taken(self._most_bytes)
         self._is_committing, self._committing, self._last_commit_s = True, offered, self._clock()
         self._run(self._work(found, offered, told), partial(self._committed, offered, told))
 
@@ -314,9 +317,13 @@ class House:
         self._worker = self._opened = self._backlog = None
         if worker is None:
             return
-        offered, told = self.intake.taken()
-        last = [] if found is None else [self._work(found, offered, told), found.journal.close]
-        for one in (*self._committing, *offered):
+        last, unsettled = list[Callable[[], object]](), list(self._committing)
+        while self.intake:
+            offered, told = self.intake.taken(self._most_bytes)
+            unsettled += offered
+            last += [] if found is None else [self._work(found, offered, told)]
+        last += [] if found is None else [found.journal.close]
+        for one in unsettled:
             one.settle(found is not None)
         self.ended, self._committing = worker, []
         worker.close(*last, wait=wait)

@@ -78,11 +78,21 @@ class Intake:
         """Take back numbers that did not get on disk."""
         self._told = [*told, *self._told][-TOLD_MAX:]
 
-    def taken(self) -> tuple[list[Offered], list[Told]]:
-        """Return all that waits, which does not wait any more."""
-        found = self._offered, self._told
-        self._offered, self._told, self._pending_bytes = [], [], 0
-        return found
+    def taken(self, most_bytes: int) -> tuple[list[Offered], list[Told]]:
+        """Return messages of so many bytes, at least one batch, and with the last of them the numbers.
+
+        They do not wait any more. Numbers are not acknowledged before messages that came before them are on
+        disk.
+        """
+        count = size = 0
+        for one in self._offered:
+            if count and size + len(one.batch.data) > most_bytes:
+                break
+            count, size = count + 1, size + len(one.batch.data)
+        offered, self._offered = self._offered[:count], self._offered[count:]
+        self._pending_bytes -= size
+        told, self._told = ([], self._told) if self._offered else (self._told, [])
+        return offered, told
 
     def give_up(self) -> None:
         """Close: the messages that wait are live only."""

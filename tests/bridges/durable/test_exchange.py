@@ -321,6 +321,23 @@ async def test_what_is_on_its_way_to_the_journal_when_a_link_closes_does_not_wai
     assert (files.queued, files.dropped, files.balance()) == (0, {"kept": 2}, 0)
 
 
+@pytest.mark.parametrize("size", [0, 20, 1000])
+async def test_of_more_than_a_journal_holds_at_once_it_keeps_the_newest(make: Make, size: int) -> None:
+    a = make("gw-a", disk(), "gw-b", bytes=64 * 1024)
+    await a.is_open()
+    a.dial("tcp://127.0.0.1:1", "gw-b")
+    count = 100_000 // (20 + size)
+    for number in range(count):
+        a.say(reading(number) + bytes(size))
+    end = a.end("gw-b")
+    await until(lambda: not end.stats.queued, what="the journal")
+    assert (end.stats.sent, end.stats.dropped) == (count, {})
+    assert end.files.queued > 0
+    assert (end.files.dropped, end.files.balance()) == ({"journal full": count - end.files.queued}, 0)
+    assert a.house is not None
+    assert a.house.fault == ""
+
+
 async def test_the_longest_messages_are_kept_and_come(make: Make) -> None:
     """Each is more than what may wait in a connection, so it comes by way of the backlog."""
     a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
