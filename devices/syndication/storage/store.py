@@ -261,6 +261,12 @@ class Store:
         self._late.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        if self._pending and not self._loaded and not self.fault:
+            log.warning(
+                "%s: %s: the last changes are lost: what is stored was still being read",
+                self._name,
+                self.path,
+            )
         ended: list[Done[None]] = []
         last = self._last()
         thread.submit(lambda: ended.append(Done(last)), _nothing)

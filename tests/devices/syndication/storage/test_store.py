@@ -42,6 +42,19 @@ async def test_changes_before_it_is_open_and_after_the_last_transaction_are_stor
     assert {stored.id for stored in found} == {"before", "after"}
 
 
+@pytest.mark.parametrize("said", [True, False])
+async def test_what_comes_while_the_file_is_read_and_is_not_stored_at_the_end_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, said: bool
+) -> None:
+    memory = Memory(tmp_path / "s.db")
+    memory.open()
+    if said:
+        memory.say("a", {"n": 1})
+    memory.store.close()
+    told = [line for line in caplog.messages if "what is stored was still being read" in line]
+    assert len(told) == said
+
+
 async def test_many_changes_of_one_producer_are_one_write(open_store: Open) -> None:
     memory = open_store()
     await until(lambda: memory.ready)
