@@ -85,15 +85,14 @@ def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:
         if name in status["silent"] and not is_here:
             yield gateway_id(name), Mark("bad", "not seen from here")
         else:
-            yield (
-                gateway_id(name),
-                _of_verdict(verdicts.get(name, {}), "this gateway" if is_here else "lives"),
-            )
+            yield gateway_id(name), _of_verdict(verdicts.get(name, {}), is_here)
 
 
-def _of_verdict(verdict: Mapping[str, Any], word: str) -> Mark:
+def _of_verdict(verdict: Mapping[str, Any], is_here: bool) -> Mark:
     state = sign_of_word(verdict.get("word") or "ok")
-    return Mark(state, word, fault="" if state == "ok" else verdict["line"])
+    if state == "ok":
+        return Mark(state, "this gateway" if is_here else "lives")
+    return Mark(state, "this gateway" if is_here else "lives, not well", fault=verdict["line"])
 
 
 def _of_claims(status: Status) -> Iterator[tuple[str, Mark]]:

@@ -39,7 +39,7 @@ def test_a_gateway_is_as_well_as_it_says(word: str, state: State) -> None:
             "gateway a": Mark(state, "this gateway", fault=fault)
             if here is ill
             else Mark("ok", "this gateway"),
-            "gateway b": Mark(state, "lives", fault=fault) if there is ill else Mark("ok", "lives"),
+            "gateway b": Mark(state, "lives, not well", fault=fault) if there is ill else Mark("ok", "lives"),
         }
 
 
