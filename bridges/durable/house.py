@@ -9,6 +9,7 @@ import time
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final, TypeVar
 
 from bridges.durable.ages import Wall
@@ -317,13 +318,12 @@ class House:
         self._worker = self._opened = self._backlog = None
         if worker is None:
             return
-        last, unsettled = list[Callable[[], object]](), list(self._committing)
+        portions = [self.intake.taken(self._most_bytes)]  # also an empty one: acknowledgements are noted
         while self.intake:
-            offered, told = self.intake.taken(self._most_bytes)
-            unsettled += offered
-            last += [] if found is None else [self._work(found, offered, told)]
-        last += [] if found is None else [found.journal.close]
-        for one in unsettled:
+            portions.append(self.intake.taken(self._most_bytes))
+        works = [] if found is None else [self._work(found, *one) for one in portions]
+        last = [] if found is None else [*works, found.journal.close]
+        for one in chain(self._committing, *(offered for offered, _ in portions)):
             one.settle(found is not None)
         self.ended, self._committing = worker, []
         worker.close(*last, wait=wait)

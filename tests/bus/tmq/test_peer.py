@@ -148,7 +148,7 @@ async def test_a_program_that_speaks_otherwise_has_failed(kind: str, stays: bool
         stats, owner = Stats(), Failures()
         setup = PeerSetup(
             asyncio.get_running_loop(),
-            replace(QUICK, connect_s=20.0, verdict_s=20.0),  # by then the words have come
+            replace(QUICK, connect_s=2.0, verdict_s=2.0),  # by then the words have come
             lambda flags: Hello(1, 1000, flags),
             stats,
             owner,
