@@ -82,4 +82,5 @@ def test_at_a_terminal_it_ends_with_the_address_of_a_page_and_runs_on(tmp_path: 
         terminal.type("^C")
         terminal.wait("status 0")
     finally:
+        terminal.end()  # killed, it would leave its gateway behind
         terminal.close()
