@@ -19,6 +19,7 @@ _UNKNOWN: Final = (
     "within reach"
 )
 
+_SAME: Final = "`buscoupler deploy` gives all the same"
 _MORE: Final = re.compile(r" \(and \d+ more\)$")  # reasons of a gateway: the line of the plant counts its own
 
 
@@ -99,7 +100,7 @@ def _differing(name: str, heard: Heard, note: Note, own: Note) -> Iterator[Conce
         yield Concern("trouble", name, f"runs another topology: {note['topology']}")
     elif is_other_file(note, own):
         files = f"{note['file'][:8]} there, {own['file'][:8]} on {own['gateway']}"
-        yield Concern("degraded", name, f"runs another file of this topology: {files}")
+        yield Concern("degraded", name, f"runs another file of this topology: {files}: {_SAME}")
     if abs(heard.ahead_ms) - heard.took_ms > CLOCK_MS:
         way = "ahead of" if heard.ahead_ms > 0 else "behind"
         text = f"its clock is {span(abs(heard.ahead_ms) / 1000)} {way} that of {own['gateway']}"

@@ -39,7 +39,8 @@ def test_the_line_of_a_plant_counts_its_own_reasons_and_not_those_of_a_gateway_t
 
 def test_another_file_is_told_with_both_hashes_and_an_older_gateway_has_none() -> None:
     found = plant(gw_b=Seen(heard("gw-b", file="cd" * 32)), gw_c=Seen(heard("gw-c", file="")))
-    text = "runs another file of this topology: cdcdcdcd there, abababab on gw-a"
+    text = "runs another file of this topology: cdcdcdcd there, abababab on gw-a: "
+    text += "`buscoupler deploy` gives all the same"
     assert (found["word"], reasons(found)) == ("degraded", [("gw-b", text)])
     assert [row["other_file"] for row in found["gateways"]] == [False, True, False]
 

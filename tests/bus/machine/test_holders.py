@@ -1,5 +1,6 @@
 """Tests on who holds a port, a socket file or a device."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -57,6 +58,11 @@ def test_this_process_and_a_socket_file(socket_path: Path) -> None:
     assert holder_of_socket(str(socket_path)) == ""
 
 
-@pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file or directory"), OSError("odd")])
-def test_other_errors_keep_their_words(error: OSError) -> None:
-    assert holding_words(error, "/dev/null") in ("No such file or directory", "odd")
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENODEV, errno.ENXIO])
+def test_a_device_that_is_not_there_is_unplugged_or_has_another_name(number: int) -> None:
+    words = holding_words(OSError(number, "gone"), "/dev/null")
+    assert words == "gone: unplugged, or under another name"
+
+
+def test_other_errors_keep_their_words() -> None:
+    assert holding_words(OSError("odd"), "/dev/null") == "odd"
