@@ -109,6 +109,11 @@ class DeviceSpec(Record):
         """Whether the device records what is on the wires of the bridges that it joins, too."""
         return False
 
+    @property
+    def ring_bytes(self) -> int:
+        """The size of the queue for what the device records; 0 if it records nothing."""
+        return 0
+
     def needs(self) -> Iterator[Need]:
         """Yield what the machine must have, such as a package, a directory or the name of a host."""
         yield from ()

@@ -23,7 +23,7 @@ from topologies.checks.protocols import find_unspoken
 from topologies.checks.returns import find_returns
 from topologies.checks.senders import find_echoes
 from topologies.checks.subjects import find_subjects
-from topologies.checks.unrecorded import find_unrecorded
+from topologies.checks.unrecorded import find_oversized, find_unrecorded
 from topologies.findings import Finding, error, note, warning
 from topologies.model import BridgeSpec, BusSpec, Side, Topology, gateways_of, running
 from topologies.names import listed, used
@@ -69,6 +69,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *find_echoes(wiring),
         *find_subjects(wiring),
         *find_unrecorded(wiring),
+        *find_oversized(topology),
         *find_alarms(wiring),
     ]
     return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))

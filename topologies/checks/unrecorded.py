@@ -1,9 +1,12 @@
-"""Search for recorders of wires that have no wire to record. Pure."""
+"""Search for recorders of wires that have no wire to record, and of messages that their queue does not take.
+
+Pure.
+"""
 
 from collections.abc import Iterable, Iterator
 
 from topologies.findings import Finding, warning
-from topologies.model import Side
+from topologies.model import BusSpec, Side, Topology
 from topologies.wiring.segments import Wiring
 
 
@@ -17,6 +20,26 @@ def find_unrecorded(wiring: Wiring) -> Iterator[Finding]:
             why = "is a bridge with a side whose wire can be recorded"
             reasons = "".join(f"; {one}" for one in dict.fromkeys(_reasons(sides)))
             yield warning(device.where, f"{text} {', '.join(device.joins)} {why}{reasons}")
+
+
+def find_oversized(topology: Topology) -> Iterator[Finding]:
+    """Yield devices whose queue has no room for the longest messages of a bus that they record.
+
+    A message must fit twice, for the memory wraps, into what is not kept for records that are no frames.
+    """
+    for name, device in topology.devices.items():
+        buses = [(bus, topology.buses[bus]) for bus in device.joins if bus in topology.buses]
+        most = {bus: max([spec.message_bytes, *_lengths(spec)]) for bus, spec in buses}
+        bus = max(most, key=most.__getitem__, default="")
+        if bus and 32 * most[bus] > 15 * device.ring_bytes > 0:
+            text = (
+                f"messages of bus {bus} may have {most[bus]} bytes, of which {device.key} {name} loses some"
+            )
+            yield warning(device.where, f"{text}: give it queue_bytes of at least {3 * most[bus]}")
+
+
+def _lengths(bus: BusSpec) -> Iterator[int]:
+    return (bus.limits(link)[1] for link in (*bus.listen, *bus.dial))
 
 
 def _shows(side: Side) -> bool:

@@ -1,4 +1,4 @@
-"""Taps of wires that have no wire to record: a warning with the reason, on every medium, with TMQ and not."""
+"""Taps that would record less than they are told to: wires that are not there, messages that are too long."""
 
 import pytest
 
@@ -59,3 +59,26 @@ def test_a_side_with_tmq_is_enough_or_the_reason_is_told(key: str) -> None:
 
 def test_a_bus_has_no_wire() -> None:
     assert len(told("bus: q")) == 1
+
+
+LONG = """buses: {{p: {{on: gw, listen: [{{url: "tcp://0.0.0.0:5555"{0}}}]{1}}}, q: {{on: gw}}}}
+devices: {{recorder: {{on: gw, tap: [p, q], directory: /var/x{2}}}}}
+"""
+
+
+@pytest.mark.parametrize("link", [True, False])
+@pytest.mark.parametrize(
+    ("most_mib", "queue_mib", "loses"),
+    [(1, None, False), (7, None, False), (8, None, True), (2, 5, False), (2, 4, True), (9, 27, False)],
+)
+def test_a_tap_whose_queue_does_not_take_the_longest_messages(
+    link: bool, most_mib: int, queue_mib: int | None, loses: bool
+) -> None:
+    """A tap of two parts has 16 MiB; a message has room where it fits twice."""
+    limits = f", queue_bytes: {20 << 20}, message_bytes: {most_mib << 20}"
+    queue = "" if queue_mib is None else f", queue_bytes: {queue_mib << 20}"
+    found = warnings(GATEWAY + LONG.format(limits if link else "", "" if link else limits, queue))
+    text = f"messages of bus p may have {most_mib << 20} bytes, of which tap recorder loses some"
+    told = [one for one in found if text in one]
+    assert bool(told) == loses
+    assert not loses or f"at least {3 * most_mib << 20}" in told[0]
