@@ -130,9 +130,7 @@ async def test_what_a_fridge_publishes_is_on_can_and_the_line_and_alerts_come_ba
         process.send_signal(signal.SIGTERM)
         output, _ = await asyncio.wait_for(process.communicate(), 20)
         assert b"balanced" in output
-        assert re.search(rb"tmq/tmq:\S+: in 40, out 3, dropped 0, filtered: dropped \d+ pattern", output), (
-            output
-        )
+        assert re.search(rb"tmq:\S+: in 40, out 3, dropped 0, filtered: dropped \d+ pattern", output), output
 
 
 def _say(ear: Ear, *pattern: str) -> bool:

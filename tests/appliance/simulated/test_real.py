@@ -65,8 +65,17 @@ def test_what_is_cut_carries_nothing_until_it_is_mended(here: RealPlant) -> None
     here.expect("p", "scale/weight", b"2", within_s=10)
 
 
+def led_by_first(here: RealPlant) -> None:
+    """Have the first candidate forward: in real time a busy machine may have let the other take over."""
+    if here.active("motor") != ["a"]:
+        here.fail("b")
+        while here.active("motor") != ["a"]:
+            here.wait(0.01)
+        here.restart("b")
+
+
 def test_a_gateway_dies_and_the_other_takes_over(here: RealPlant) -> None:
-    assert here.active("motor") == ["a"]
+    led_by_first(here)
     here.fail("a")
     with pytest.raises(SimulationError, match="does not run"):
         here.fail("a")
