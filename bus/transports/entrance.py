@@ -47,13 +47,11 @@ class Entrance:
         self._ended = False
 
     def open(self, loop: AbstractEventLoop, limit_s: float) -> None:
-        """Begin the handshakes; without any the peer enters at once."""
+        """Begin the handshakes."""
         self._loop, self._chores = loop, queues_of(loop).chores
         self._timer = loop.call_later(limit_s, self._on_silence, limit_s)
-        if self._framing.handshake is None and self._secure is None:
-            return self._done(b"")
         loop.add_reader(self._socket, self._on_readable)
-        return self._on_readable()
+        self._on_readable()
 
     def _on_silence(self, limit_s: float) -> None:
         name = "handshake" if self._handshake is None else self._handshake.name

@@ -142,9 +142,11 @@ class StreamPipe(Pipe):
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
         """Begin the handshakes, which may take `handshake_s`; without any the peer is ready at once."""
         self._loop, self._queues = loop, queues_of(loop)
+        if self._framing.handshake is None and self._secure is None:
+            return self._enter(b"")
         outcome = Outcome(self._say, self._enter, self.close)
         self._entrance = Entrance(self._socket, self._framing, self.stats, outcome, self._host)
-        self._entrance.open(loop, handshake_s)
+        return self._entrance.open(loop, handshake_s)
 
     def _enter(self, rest: bytes) -> None:
         """Take what the peer sends from now on, after the bytes that came with the end of the handshake."""
