@@ -110,9 +110,9 @@ class DeviceSpec(Record):
         return False
 
     @property
-    def ring_bytes(self) -> int:
-        """The size of the queue for what the device records; 0 if it records nothing."""
-        return 0
+    def longest_bytes(self) -> int | None:
+        """The length of the longest message that the device can record; None if it records nothing."""
+        return None
 
     def needs(self) -> Iterator[Need]:
         """Yield what the machine must have, such as a package, a directory or the name of a host."""

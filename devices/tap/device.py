@@ -45,6 +45,12 @@ class RecorderSpec(DeviceSpec):
         """The size of the queue to the writer."""
         return self.queue_bytes or min(_PARTS_MAX, len(self.joins)) * _PART_BYTES
 
+    @property
+    def longest_bytes(self) -> int:
+        from devices.tap.ring import longest_bytes  # only a check asks
+
+        return longest_bytes(self.ring_bytes)
+
     def writes(self) -> Iterator[str]:
         yield self.directory
 

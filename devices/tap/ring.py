@@ -71,6 +71,15 @@ class RecordPlace(NamedTuple):
         return json.dumps(self).encode()
 
 
+def _frames_bytes(size_bytes: int) -> int:
+    return size_bytes - min(size_bytes // 16, _RESERVE_BYTES)
+
+
+def longest_bytes(size_bytes: int) -> int:
+    """Return the length of the longest message for which an empty ring has room (`Ring.has_room`)."""
+    return _frames_bytes(size_bytes) // 2 - HEADER_BYTES - _PLACE_BYTES
+
+
 @lru_cache(maxsize=65536)
 def place_of(encoded: bytes) -> RecordPlace:
     """Return the place that `RecordPlace.encode` encoded."""
@@ -87,7 +96,7 @@ class Ring:
         self.descriptor, self.size_bytes = descriptor, size_bytes
         self._can_give_back = size_bytes // 16 >= _RESERVE_BYTES
         self._most_bytes = size_bytes - _PAGE * self._can_give_back
-        self._frames_bytes = size_bytes - min(size_bytes // 16, _RESERVE_BYTES)
+        self._frames_bytes = _frames_bytes(size_bytes)
         self._map = mmap.mmap(descriptor, _CONTROL_BYTES + size_bytes, mmap.MAP_SHARED)
         self._view = memoryview(self._map)
         self._control = self._view[:32].cast("Q")

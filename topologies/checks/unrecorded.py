@@ -23,15 +23,12 @@ def find_unrecorded(wiring: Wiring) -> Iterator[Finding]:
 
 
 def find_oversized(topology: Topology) -> Iterator[Finding]:
-    """Yield devices whose queue has no room for the longest messages of a bus that they record.
-
-    A message must fit twice, for the memory wraps, into what is not kept for records that are no frames.
-    """
+    """Yield devices whose queue has no room for the longest messages of a bus that they record."""
     for name, device in topology.devices.items():
         buses = [(bus, topology.buses[bus]) for bus in device.joins if bus in topology.buses]
         most = {bus: max([spec.message_bytes, *_lengths(spec)]) for bus, spec in buses}
         bus = max(most, key=most.__getitem__, default="")
-        if bus and 32 * most[bus] > 15 * device.ring_bytes > 0:
+        if bus and device.longest_bytes is not None and most[bus] > device.longest_bytes:
             text = (
                 f"messages of bus {bus} may have {most[bus]} bytes, of which {device.key} {name} loses some"
             )

@@ -8,7 +8,7 @@ from collections import deque
 
 import pytest
 
-from devices.tap.ring import RING_BYTES, Record, RecordPlace, Ring
+from devices.tap.ring import RING_BYTES, Record, RecordPlace, Ring, longest_bytes
 from tests.helpers import ROOT
 
 PLACE = RecordPlace("bus plant", "bus plant", "peer", 0).encode()
@@ -96,3 +96,11 @@ def test_the_writer_does_not_load_pandas() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize("size_bytes", [1 << 16, 1 << 20, 8 << 20])
+def test_the_longest_message_has_room_in_an_empty_ring_and_a_longer_one_has_not(size_bytes: int) -> None:
+    ring = Ring.create(size_bytes)
+    most = longest_bytes(size_bytes)
+    assert (ring.has_room(most), ring.has_room(most + 1)) == (True, False)
+    ring.close()
