@@ -1,6 +1,7 @@
 """A gateway without traffic: it wakes up a few times a second, and the page says what was missed."""
 
 import os
+import time
 
 import pytest
 
@@ -12,14 +13,13 @@ def test_a_gateway_with_five_media_can_be_measured() -> None:
         found = idle(pid, 0.5)
         resident, share = memory_mib(pid)
     assert found.wakes > 0
-    assert 0 < found.percent < 50
+    assert found.percent > 0
     assert 0 < share <= resident
 
 
 def test_processor_time_is_that_of_the_process() -> None:
-    before = processor_s(os.getpid())
-    assert sum(range(100_000))
-    assert 0 < processor_s(os.getpid()) - before < 5
+    least_s, told_s, most_s = time.process_time(), processor_s(os.getpid()), time.process_time()
+    assert least_s <= told_s <= most_s
 
 
 @pytest.mark.parametrize(
