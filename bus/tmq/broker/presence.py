@@ -9,6 +9,7 @@ publishers notice its death.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from typing import Final, Generic, TypeVar
 
 from bus.tmq.wire import Address
@@ -33,6 +34,7 @@ class _Client(Generic[C]):
     connection: C | None = None
     heard_s: float = 0.0
     look_s: float = 0.0
+    asked_s: float = inf  # first looked for since it was heard
 
 
 class Presence(Generic[C]):
@@ -106,7 +108,7 @@ class Presence(Generic[C]):
         if address is None:
             return None
         client = self._clients[address]
-        client.connection, client.heard_s, client.look_s = None, now_s, now_s + LOOK_S
+        client.connection, client.heard_s, client.look_s, client.asked_s = None, now_s, now_s + LOOK_S, inf
         self._go(client.host, address)
         return address
 
@@ -114,7 +116,7 @@ class Presence(Generic[C]):
         """Note that a client has repeated a registration, by whatever connection."""
         found = self._clients.get(address)
         if found is not None:
-            found.heard_s = now_s
+            found.heard_s, found.asked_s = now_s, inf
 
     def answered(self, address: Address, number: int, now_s: float) -> bool:
         """Note a greeting from an address. Return False if another program than the client is there now.
@@ -126,7 +128,7 @@ class Presence(Generic[C]):
             return True
         if found.number != number:
             return False
-        found.heard_s = now_s
+        found.heard_s, found.asked_s = now_s, inf
         self._come(address)
         return True
 
@@ -137,17 +139,22 @@ class Presence(Generic[C]):
             found.look_s = now_s
 
     def missing(self, now_s: float) -> list[Address]:
-        """Return some clients of ours that are away and must be looked for now, each once in `LOOK_S`."""
+        """Return some clients of ours that are away and must be looked for now.
+
+        Each comes once in `LOOK_S`, or in its turn where more are away.
+        """
         due = (a for a, c in self._clients.items() if c.connection is None and c.look_s <= now_s)
         found = list(islice(due, _AT_ONCE))
         for address in found:
-            self._clients[address].look_s = now_s + LOOK_S
+            client = self._clients[address] = self._clients.pop(address)  # behind those that wait for a look
+            client.look_s, client.asked_s = now_s + LOOK_S, min(client.asked_s, now_s)
         return found
 
     def given_up(self, now_s: float) -> list[Address]:
-        """Return the clients of ours that are away and were silent for too long."""
-        late_s = now_s - GIVEN_UP_S
-        return [a for a, c in self._clients.items() if c.connection is None and c.heard_s < late_s]
+        """Return the clients of ours that are away and were silent for too long, also when looked for."""
+        late_s, asked_s = now_s - GIVEN_UP_S, now_s - LOOK_S
+        away = ((address, client) for address, client in self._clients.items() if client.connection is None)
+        return [a for a, client in away if client.heard_s < late_s and client.asked_s <= asked_s]
 
     def admit(self, host: str, address: Address, now_s: float) -> bool:
         """Return whether a host may register one more address; count that as away unless it is connected.

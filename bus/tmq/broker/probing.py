@@ -80,7 +80,8 @@ class Probing:
         """Probe some of the clients whose broker is silent; call it once a heartbeat with all of them."""
         self._lapsed = dict.fromkeys(lapsed)
         room = min(LAPSED_AT_ONCE, max(0, PROBES // 2 - len(self._probed)))
-        for address in [address for address in self._lapsed if address not in self._probed][:room]:
+        left = (each for each in self._lapsed if each not in self._probed and self._registry.knows(each))
+        for address in list(islice(left, room)):
             self.probe(address)
 
     def alive(self, address: Address) -> bool:

@@ -163,3 +163,22 @@ def test_what_is_remembered_is_bounded() -> None:
         small.was_here(HOST, number, (HOST, number + 100), 0.0)
     assert [(HOST, port) in small for port in (1, 100, 2, 3, 101)] == [True, True, True, False, False]
     assert len(small) == 2
+
+
+@pytest.mark.parametrize("count", [1, 64, 1000, 10_000])
+def test_of_any_number_of_clients_that_are_away_those_that_answer_stay_and_no_other(count: int) -> None:
+    """Beyond the first hundreds in the order of their coming, nobody was looked for, and all were dropped."""
+    presence = Presence[int](lambda _: True, 65536)
+    addresses = [(HOST, number + 1) for number in range(count)]
+    for number, address in enumerate(addresses):
+        presence.greeted(number, HOST, number, address, 0.0)
+        presence.lost(number, 0.0)
+    lives, gone = set(addresses[::2]), list[Address]()
+    for now_s in range(1, 600):
+        for address in presence.missing(now_s):
+            if address in lives:
+                assert presence.answered(address, address[1] - 1, now_s)
+        for address in presence.given_up(now_s):
+            presence.forget(address)
+            gone.append(address)
+    assert sorted(gone) == addresses[1::2]
