@@ -34,7 +34,7 @@ CONNECT_S = 1.0
 LINGER_S = 1.0
 _SLICE_S = 0.2  # a waiting thread checks this often whether another thread has closed the socket
 _BURY_S = 1.0
-_READY_MAX = 64  # messages that `_areceive` returns before it lets other tasks run
+_READY_MAX = 64  # messages that a task takes before it lets other tasks run
 
 Addresses = str | Iterable[str]
 Names = Iterable[int | str]
@@ -101,9 +101,10 @@ class _Socket(Generic[T]):
 
     async def arecv(self, timeout: float | None = None) -> T:  # noqa: ASYNC109
         """Receive as `recv` does, on an asyncio loop. Cancelling loses no message."""
+        await self._let_others_run()
         async with asyncio.timeout(timeout):
             while (item := self._item(*await self._areceive())) is None:
-                pass
+                await self._let_others_run()
             return item
 
     def __iter__(self) -> Iterator[T]:
@@ -179,10 +180,13 @@ class _Socket(Generic[T]):
             self._bury()
         return message
 
-    async def _areceive(self) -> tuple[bytes, int]:
+    async def _let_others_run(self) -> None:
+        """Give way at times: before a timeout begins, or a short one ends although a message is there."""
         self._taken += 1
         if self._taken % _READY_MAX == 0:
             await asyncio.sleep(0)
+
+    async def _areceive(self) -> tuple[bytes, int]:
         while (message := self._nng.receive()) is None:
             await self._readable.await_one(_BURY_S)
             self._bury()
@@ -279,6 +283,7 @@ class Bus(_Socket[Frame]):
 
     async def arecv_bytes(self, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         """Receive as `recv_bytes` does, on an asyncio loop."""
+        await self._let_others_run()
         async with asyncio.timeout(timeout):
             return (await self._areceive())[0]
 

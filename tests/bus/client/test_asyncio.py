@@ -1,6 +1,7 @@
 """The application's socket in a program of asyncio."""
 
 import asyncio
+import select
 
 import pytest
 
@@ -94,3 +95,17 @@ async def test_raw_async_twins() -> None:
         message, peer = await hub.arecv(WAIT_S)
         assert message == b"2"
         assert peer in hub.peers
+
+
+@pytest.mark.parametrize("which", ["arecv", "arecv_bytes", "raw"])
+async def test_what_is_there_is_received_also_without_time_to_wait(which: str) -> None:
+    """A program that emptied its socket was told at each 64th message that none had arrived."""
+    kind, name = RawBus if which == "raw" else Bus, "arecv" if which == "raw" else which
+    async with Bus(listen=f"inproc://now-{which}") as sender, kind(dial=f"inproc://now-{which}") as receiver:
+        assert await sender.await_peers(1, WAIT_S)
+        there = select.poll()
+        there.register(receiver._nng.recv_fd, select.POLLIN)  # noqa: SLF001
+        for _ in range(130):
+            sender.send((1,))
+            assert there.poll(1000 * WAIT_S)
+            assert await getattr(receiver, name)(timeout=0)
