@@ -21,6 +21,7 @@ from devices.syndication.query.tree import (
     among,
     both,
     either,
+    in_any_case,
     negation,
 )
 
@@ -34,8 +35,8 @@ _ESCAPED: Final = re.compile(r"""\\(["'\\])""")
 
 
 def _keyword(word: str) -> str:
-    """Return the terminal of a keyword, in any case: `_LIKE.2: /like(?!...)/i`."""
-    return f"_{word.upper()}.2: /{word}(?!{_LETTER})/i"
+    """Return the terminal of a keyword, in any case: `_LIKE.2: /[lL][iI][kK][eE](?!...)/`."""
+    return f"_{word.upper()}.2: /{in_any_case(word)}(?!{_LETTER})/"
 
 
 _LETTER: Final = KEY_LETTER.replace("/", r"\/")
@@ -70,7 +71,7 @@ _COMMA: ","
 KEY: /{KEY_START}{_LETTER}*/
 STRING: /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/s
 NUMBER: /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?(?!{_LETTER})/i
-BOOLEAN: /(?:true|false)(?!{_LETTER})/i
+BOOLEAN: /(?:{in_any_case("true")}|{in_any_case("false")})(?!{_LETTER})/
 %ignore /\s+/
 """
 

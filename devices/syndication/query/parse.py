@@ -10,7 +10,17 @@ from typing import Any, Final
 from devices.syndication.query.errors import QueryError, syntax_error
 from devices.syndication.query.evaluate import PATTERN_MEMORY, Pattern, Test, compiled, test_of
 from devices.syndication.query.grammar import PREDICATE, SELECTION, parser
-from devices.syndication.query.tree import KEY_LETTER, Among, Has, Like, Node, nodes, text_of, text_of_key
+from devices.syndication.query.tree import (
+    KEY_LETTER,
+    Among,
+    Has,
+    Like,
+    Node,
+    in_any_case,
+    nodes,
+    text_of,
+    text_of_key,
+)
 
 TEXT_BYTES: Final = 4096
 """The most bytes of a query in UTF-8."""
@@ -26,7 +36,9 @@ INSTRUCTIONS: Final = 256
 """The most instructions of RE2 in all patterns of a query: each may look at each byte of a value."""
 
 # in a predicate, a key called `select` is followed by one of these relations
-_SELECTS: Final = re.compile(rf"\s*select(?!{KEY_LETTER}|\s*(?:=|!=|like(?!{KEY_LETTER})))", re.IGNORECASE)
+_SELECTS: Final = re.compile(
+    rf"\s*{in_any_case('select')}(?!{KEY_LETTER}|\s*(?:=|!=|{in_any_case('like')}(?!{KEY_LETTER})))"
+)
 _EVERYTHING: Final = "select distinct a where not (has b or ['c', 1, true] in d) and e != 'f' and g like 'h'"
 _BASE_BYTES: Final = 1024
 _TEXT_COST: Final = 4  # a single text is searched in a list by Python, other values by us

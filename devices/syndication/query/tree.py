@@ -21,6 +21,11 @@ KEY_START: Final = r"(?:[^\W\d]|[~$])"
 KEY_LETTER: Final = r"[\w/.%$~-]"
 
 
+def in_any_case(word: str) -> str:
+    """Return a pattern for a word in any case of ASCII: the flag of Python also takes `ſ` for `s`."""
+    return "".join(f"[{letter}{letter.upper()}]" for letter in word)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Has:
     """A condition: the producer has this key, with any value."""

@@ -4,7 +4,19 @@ from hypothesis import strategies as st
 
 from devices.syndication.query.tree import KEYWORDS, Among, And, Has, Like, Node, Not, Or
 
-WORDS = ("Room", "Type", "Metadata/Location/Building", "a b", "Größe", 'x"y', "$d.e-f~%", "", *KEYWORDS)
+ALIKE = tuple(word.replace("s", "ſ").replace("i", "ı").replace("k", "\N{KELVIN SIGN}") for word in KEYWORDS)
+WORDS = (
+    "Room",
+    "Type",
+    "Metadata/Location/Building",
+    "a b",
+    "Größe",
+    'x"y',
+    "$d.e-f~%",
+    "",
+    *KEYWORDS,
+    *ALIKE,
+)
 KEYS = st.sampled_from(WORDS[:4]) | st.sampled_from(WORDS)
 NUMBERS = (
     st.integers(-2, 2) | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
