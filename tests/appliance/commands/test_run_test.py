@@ -1,6 +1,8 @@
 """`run --test`: real traffic for a while, and the verdict on it."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -35,26 +37,39 @@ def peers_of(directory: Path) -> int:
     return sum(link["live"] for link in links if link["name"].startswith("tcp://"))
 
 
+@asynccontextmanager
+async def running(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a command in the block. A test that fails leaves no process, whose pipes would fail another one."""
+    program = await asyncio.create_subprocess_exec(*COMMAND, *words, stdout=asyncio.subprocess.PIPE)
+    try:
+        yield program
+    finally:
+        if program.returncode is None:
+            program.kill()
+        await program.communicate()
+
+
 async def test_what_crossed_is_shown_and_the_status_is_0(tmp_path: Path) -> None:
     file, ports = file_in(tmp_path)
     words = "run", str(file), "--test", "--seconds", "30", "--run-directory", str(tmp_path / "r")
-    program = await asyncio.create_subprocess_exec(*COMMAND, *words, stdout=asyncio.subprocess.PIPE)
-    assert program.stdout is not None
-    assert await program.stdout.readline()
-    hubs = [Hub(), Hub()]
-    links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in ports]
-    ears = [Ear(hub) for hub in hubs]
-    for link, hub in zip(links, hubs, strict=True):
-        link.open(hub, asyncio.get_running_loop())
-    await until(lambda: all(len(hub.pipes) == 2 for hub in hubs))
-    while await asyncio.to_thread(peers_of, tmp_path / "r") < 2:  # our end of a link is up before theirs
-        pass
-    ears[0].say(FRAME, FRAME)
-    await until(lambda: len(ears[1].heard) == 2)
-    program.terminate()  # early, with the same verdict
-    shown, _ = await program.communicate()
-    for link in links:
-        link.close()
+    async with running(*words) as program:
+        assert program.stdout is not None
+        assert await program.stdout.readline()
+        hubs = [Hub(), Hub()]
+        links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in ports]
+        ears = [Ear(hub) for hub in hubs]
+        for link, hub in zip(links, hubs, strict=True):
+            link.open(hub, asyncio.get_running_loop())
+        await until(lambda: all(len(hub.pipes) == 2 for hub in hubs))
+        await until((tmp_path / "r" / status_socket(())).exists)  # it may come after the listeners
+        while await asyncio.to_thread(peers_of, tmp_path / "r") < 2:  # our end of a link is up before theirs
+            pass
+        ears[0].say(FRAME, FRAME)
+        await until(lambda: len(ears[1].heard) == 2)
+        program.terminate()  # early, with the same verdict
+        shown, _ = await program.communicate()
+        for link in links:
+            link.close()
     assert program.returncode == 0
     lines = [" ".join(line.split()) for line in shown.decode().splitlines()]
     assert f"listen tcp://127.0.0.1:{ports[0]} 2 0 0 0 0" in lines
