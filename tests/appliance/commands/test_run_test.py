@@ -1,8 +1,6 @@
 """`run --test`: real traffic for a while, and the verdict on it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,7 @@ from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe, say
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from tests.helpers.programs import COMMAND, TWO_BUSES
+from tests.helpers.programs import TWO_BUSES, process
 
 FRAME = pack(PUB, Pattern("a", "b"), b"1")
 
@@ -37,24 +35,10 @@ def peers_of(directory: Path) -> int:
     return sum(link["live"] for link in links if link["name"].startswith("tcp://"))
 
 
-@asynccontextmanager
-async def running(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a command in the block. A test that fails leaves no process, whose pipes would fail another one."""
-    program = await asyncio.create_subprocess_exec(*COMMAND, *words, stdout=asyncio.subprocess.PIPE)
-    try:
-        yield program
-    finally:
-        if program.returncode is None:
-            program.kill()
-        await program.communicate()
-
-
 async def test_what_crossed_is_shown_and_the_status_is_0(tmp_path: Path) -> None:
     file, ports = file_in(tmp_path)
     words = "run", str(file), "--test", "--seconds", "30", "--run-directory", str(tmp_path / "r")
-    async with running(*words) as program:
-        assert program.stdout is not None
-        assert await program.stdout.readline()
+    async with process(*words) as program:
         hubs = [Hub(), Hub()]
         links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in ports]
         ears = [Ear(hub) for hub in hubs]
