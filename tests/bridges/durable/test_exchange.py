@@ -161,7 +161,7 @@ async def test_an_older_appliance_gets_live_traffic_and_nothing_twice_when_it_is
     b.listen(f"tcp://127.0.0.1:{port}")
     a.say(reading(2))
     await b.hears(2)
-    assert b.heard.messages == [reading(0), reading(2)]
+    assert sorted(b.heard.messages) == [reading(0), reading(2)]  # lanes: a new one may be first
 
 
 async def test_an_end_whose_journal_fails_acknowledges_after_delivery(make: Make) -> None:
