@@ -36,6 +36,9 @@ class _Client(Generic[C]):
     look_s: float = 0.0
     asked_s: float = inf  # first looked for since it was heard
 
+    def hear(self, now_s: float) -> None:
+        self.heard_s, self.asked_s = now_s, inf
+
 
 class Presence(Generic[C]):
     """The clients of a broker by address, and how many of each host are away.
@@ -108,7 +111,8 @@ class Presence(Generic[C]):
         if address is None:
             return None
         client = self._clients[address]
-        client.connection, client.heard_s, client.look_s, client.asked_s = None, now_s, now_s + LOOK_S, inf
+        client.connection, client.look_s = None, now_s + LOOK_S
+        client.hear(now_s)
         self._go(client.host, address)
         return address
 
@@ -116,7 +120,7 @@ class Presence(Generic[C]):
         """Note that a client has repeated a registration, by whatever connection."""
         found = self._clients.get(address)
         if found is not None:
-            found.heard_s, found.asked_s = now_s, inf
+            found.hear(now_s)
 
     def answered(self, address: Address, number: int, now_s: float) -> bool:
         """Note a greeting from an address. Return False if another program than the client is there now.
@@ -128,7 +132,7 @@ class Presence(Generic[C]):
             return True
         if found.number != number:
             return False
-        found.heard_s, found.asked_s = now_s, inf
+        found.hear(now_s)
         self._come(address)
         return True
 
