@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from benchmarks.idle import processor_s
 from benchmarks.startup import gateway
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
@@ -101,11 +102,6 @@ class Peers:
         self._thread.join()
         for end in self._ends:
             end.close()
-
-
-def processor_s(pid: int) -> float:
-    """Return the processor time of a process with all its threads, as clock_getcpuclockid(3) finds it."""
-    return time.clock_gettime((~pid << 3) | 2)
 
 
 def share(pid: int, seconds: float) -> float:

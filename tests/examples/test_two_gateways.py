@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from tests.helpers import ROOT
 from tests.helpers.installed import Installed
+from tests.helpers.peers import wait
 from tests.helpers.ports import free_port
 
 EXAMPLE = ROOT / "examples/two-gateways"
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(
     not (MOSQUITTO and SUBSCRIBE), reason="apt-get install mosquitto mosquitto-clients"
 )
 PORTS = range(25951, 25956)
+LIMIT_S = 40.0
 BUSCOUPLER = [sys.executable, "-m", "buscoupler"]
 
 
@@ -58,13 +59,6 @@ def start(tmp_path: Path, ports: dict[int, int]) -> Iterator[Callable[..., "subp
             process.stdout.close()
 
 
-def until(condition: Callable[[], bool], limit_s: float = 40) -> None:
-    end_s = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.1)
-
-
 def answers(port: int) -> bool:
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0
@@ -84,9 +78,9 @@ def test_a_reading_crosses_to_the_other_hall_and_to_the_mqtt_broker(
     do("key", "new", "trunk.key")
     do("check", "plant.yaml")
     start(str(MOSQUITTO), "-c", "mosquitto.conf")
-    until(lambda: answers(ports[25955]))
+    wait(lambda: answers(ports[25955]), LIMIT_S)
     gateways = [start(*BUSCOUPLER, "run", "plant.yaml", "--gateway", name) for name in ("gw-a", "gw-b")]
-    until(lambda: answers(ports[25952]) and answers(ports[25954]))
+    wait(lambda: answers(ports[25952]) and answers(ports[25954]), LIMIT_S)
     tls = ["--cafile", "plant-ca.pem", "--cert", "gw-a.pem", "--key", "gw-a.key"]
     heard = start(
         str(SUBSCRIBE),
@@ -110,7 +104,7 @@ def test_a_reading_crosses_to_the_other_hall_and_to_the_mqtt_broker(
         do("send", f"tcp://127.0.0.1:{ports[25952]}", "plant/temp", "--data", "21.5")
         return heard.poll() is not None and other.poll() is not None
 
-    until(spoken)
+    wait(spoken, LIMIT_S)
     assert "21.5" in heard.communicate()[0]
     assert "plant/temp" in other.communicate()[0]
     assert [gateway.poll() for gateway in gateways] == [None, None]

@@ -10,7 +10,8 @@ from bus.client.socket import Bus, RawBus, Tls
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import CACHE, PUB, Frame, pack, unpack
 from bus.wire.pattern import token
-from tests.bus.client.sockets import LOOPBACK, TEMP, WAIT_S, connected, eventually
+from tests.bus.client.sockets import LOOPBACK, TEMP, WAIT_S, connected
+from tests.helpers.peers import wait
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,7 @@ def test_an_oversize_message_costs_its_sender_the_connection_and_nobody_else() -
     ):
         connected((bus, 2), (good, 1), (bad, 1))
         bad.send_bytes(bytes(1001))
-        eventually(lambda: len(bus.peers) < 2)
+        wait(lambda: len(bus.peers) < 2, WAIT_S)
         good.send_bytes(bytes(1000))
         assert len(bus.recv_bytes(WAIT_S)) == 1000
         with pytest.raises(TimeoutError):
@@ -168,7 +169,7 @@ def test_dialing_goes_on_until_there_is_a_listener_and_after_it_died() -> None:
         caller = Bus(dial=url, retry_min_s=0.01, retry_max_s=0.02)
         connected((caller, 1))
     with caller:
-        eventually(lambda: not caller.peers)
+        wait(lambda: not caller.peers, WAIT_S)
         with Bus(listen=url) as second:
             connected((caller, 1), (second, 1))
             caller.send(TEMP, b"again")
@@ -203,6 +204,6 @@ def test_a_departed_peer_excludes_nobody() -> None:
             connected((hub, 2), (leaves, 1))
             leaves.send(TEMP)
             _, peer = hub.recv(WAIT_S)
-        eventually(lambda: peer not in hub.peers)
+        wait(lambda: peer not in hub.peers, WAIT_S)
         hub.send(b"after", exclude=peer)
         assert stays.recv_bytes(WAIT_S) == b"after"

@@ -6,13 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.peers import wait
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
@@ -60,9 +60,7 @@ def test_it_ends_with_who_started_it_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir())
     command.kill()
     command.communicate()
-    until = time.monotonic() + LIMIT_S
-    while (listens(url) or list(tmp_path.iterdir())) and time.monotonic() < until:
-        pass
+    wait(lambda: not listens(url) and not list(tmp_path.iterdir()), LIMIT_S, "the server's end")
     assert not listens(url)
     assert not list(tmp_path.iterdir())
 

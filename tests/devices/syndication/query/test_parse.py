@@ -51,10 +51,7 @@ pytest.importorskip("re2", reason="the extra syndication is not installed")
         ("andere = 1 and Hash = 2 and inner like 'x'", 'andere = 1 and Hash = 2 and inner like "x"'),
         ("In = 1 and has not", '"In" = 1 and has "not"'),
         ("Größe/m = 1", "Größe/m = 1"),
-        (
-            "haſ = 1 and 'ſelect' = 2",
-            "haſ = 1 and ſelect = 2",
-        ),  # re.IGNORECASE takes such a word for a keyword
+        ("haſ = 1 and 'ſelect' = 2", "haſ = 1 and ſelect = 2"),  # keywords for re.IGNORECASE
         ("", ""),
         (" \n ", ""),
     ],
