@@ -38,7 +38,12 @@ ROOM_BYTES: Final = 1 << 18
 HOLD_S: Final = 0.05
 """Between two looks whether the bus still holds messages back."""
 HELLO_S: Final = 1.0
-"""An end that has not said hello for so long is plain."""
+"""A peer that has not said hello for so long is plain."""
+MISSED_TIMES: Final = 10
+"""It has so many times longer while an end is away that acknowledged before: a plain peer gets new messages
+at once, and the journal does not have them, so an end that is only slow would get them before older ones."""
+EARLY_BYTES_MAX: Final = 1 << 20
+"""Bytes that wait, for `HELLO_S` at most, until it is known who said them: they are not to go back there."""
 
 
 class Place(Protocol):
@@ -57,6 +62,10 @@ class Place(Protocol):
         """Whether the link is to keep what its ends miss, and its journal is not open yet."""
 
     @property
+    def misses(self) -> bool:
+        """Whether an end for which it keeps is away that acknowledged something before."""
+
+    @property
     def hello(self) -> Hello:
         """The hello of this end."""
 
@@ -71,8 +80,8 @@ class Place(Protocol):
     def end_of(self, name: EndName) -> End | None:
         """Return the end for which this link keeps and that is called so."""
 
-    def plain(self, is_plain: bool) -> None:
-        """Note that whom the link dials is there, or is not any more, as a plain peer."""
+    def plain(self, is_plain: bool, name: EndName | None) -> None:
+        """Note that an end, without a name whom the link dials, is there or not any more, as a plain peer."""
 
 
 class Connection:
@@ -90,6 +99,8 @@ class Connection:
         self._arrived = list[Taken]()
         self._backlog_last = 0  # the last number of a backlog that came, and was not said to be taken
         self._has_said_hello = self._is_plain = self._was_plain = self._is_closed = False
+        self._early, self._early_bytes = list[Batch](), 0
+        self._holds = self._is_slow = False
 
     def begin(self) -> None:
         """Say hello, if we keep for somebody who may be there; else the peer is a plain one for now."""
@@ -97,21 +108,30 @@ class Connection:
             return self._be_plain()
         if self._place.keeps:
             self._say_hello()
-        self._timer = self._place.loop.call_later(HELLO_S, self._has_waited)
-        return None
+        self._holds = True
+        return self._wait()
 
-    def _has_waited(self) -> None:
-        if self._far is None:
-            self._be_plain()
-        else:
-            self._answer(self._far)
+    def _wait(self) -> None:
+        """Wait for a hello."""
+        self._end_wait()
+        self._timer = self._place.loop.call_later(HELLO_S, self._has_waited, self._place.misses)
+
+    def _has_waited(self, may_be_slow: bool = False) -> None:
+        """Begin without a hello, or without our journal. An end that acknowledged before may only be slow."""
+        if self._far is not None:
+            return self._answer(self._far)
+        if not may_be_slow:
+            return self._be_plain()
+        self._is_slow = True
+        self._timer = self._place.loop.call_later((MISSED_TIMES - 1) * HELLO_S, self._has_waited)
+        return self._release()
 
     def journal_opened(self) -> None:
         """Begin again: with a hello, or where it is too late for one, with a new connection."""
         if self._is_plain or self._has_said_hello:
             return self._pipe.close("its journal has opened")
         self._say_hello()
-        return None if self._far is None else self._answer(self._far)
+        return self._wait() if self._far is None else self._answer(self._far)
 
     def _say_hello(self) -> None:
         if not self._has_said_hello:
@@ -125,11 +145,25 @@ class Connection:
             self._was_plain = True
             self._place.hub.attach(self._attached)
             self._place.hub.welcome(self._attached)
+        self._release()
+
+    def _hold(self, batch: Batch) -> None:
+        """Keep what came before it is known from whom."""
+        self._early.append(Batch(batch.keep(), batch.count))
+        self._early_bytes += len(batch.data)
+        if self._early_bytes > EARLY_BYTES_MAX:
+            self._release()
+
+    def _release(self) -> None:
+        """Give the bus what came early, and from now on all that comes."""
+        early, self._early, self._holds = self._early, [], False
+        for batch in early:
+            self._place.hub.publish(batch, self._origin)
 
     def _note_plain(self, is_plain: bool) -> None:
         self._is_plain = is_plain
-        if not self._pipe.accepted:
-            self._place.plain(is_plain)
+        if self._far is not None or not self._pipe.accepted:
+            self._place.plain(is_plain, self.far if self._pipe.accepted else None)
 
     def _end_wait(self) -> None:
         if self._timer is not None:
@@ -143,8 +177,8 @@ class Connection:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nobody is there who could acknowledge anything."""
-        return self._is_plain and self._far is None
+        """Whether nobody is there who acknowledges anything, by what is known after `HELLO_S`."""
+        return self._far is None and (self._is_plain or self._is_slow)
 
     def is_of(self, pipe: Pipe) -> bool:
         """Tell whether a pipe of the hub behind is that of this peer."""
@@ -210,10 +244,11 @@ class Connection:
     def _hear_plain(self, batch: Batch) -> None:
         """Give what a plain peer says to the bus. If we said no hello, it stays one."""
         hub = self._place.hub
-        self._be_plain()
-        if not self._has_said_hello and self._attached is self._pipe:
+        if self._holds:
+            return self._hold(batch)
+        if self._is_plain and not self._has_said_hello and self._attached is self._pipe:
             self._pipe.rehome(hub.publish, lambda _: None)
-        hub.publish(batch, self._attached)
+        return hub.publish(batch, self._attached)
 
     def _fail(self, why: str) -> None:
         cause = {"cause": f"{self._pipe.link}: {why}", "place": self._pipe.link}
@@ -223,10 +258,12 @@ class Connection:
 
     def _pass_on(self, plain: list[bytes]) -> None:
         if plain:
-            if not (self._end or self._is_plain or self._is_closed):
-                self._has_waited()  # so that nothing goes back to the end, where it came from
-            self._place.hub.publish(from_payloads(plain), self._origin)
+            batch = from_payloads(plain)
             plain.clear()
+            if self._holds:
+                self._hold(batch)
+            else:
+                self._place.hub.publish(batch, self._origin)
 
     def _take(self, message: bytes) -> None:
         said = parse(message)
@@ -259,7 +296,8 @@ class Connection:
         self._end_wait()
         self._leave_hub()
         self._end = end
-        return end.join(self)
+        end.join(self)
+        return self._release()
 
     def replaced(self) -> None:
         """Close: the same end has come by another connection."""
@@ -325,6 +363,7 @@ class Connection:
         """Forget the connection: what was not acknowledged comes again on the next one."""
         self._end_wait()
         self._is_closed = True
+        self._release()
         self._leave_hub()
         self._said.end()
         if self._end is not None:

@@ -71,6 +71,11 @@ class Door(Hub):
         return house is not None and bool(self._ends) and not (house.journal_id or house.fault)
 
     @property
+    def misses(self) -> bool:
+        """Whether an end for which the link keeps is away that acknowledged something before."""
+        return any(end.is_missed for end in self._ends.values())
+
+    @property
     def memory(self) -> Memory:
         """The numbers that came here: on disk, if there is a journal and it is open."""
         kept = None if self.house is None else self.house.memory
@@ -102,10 +107,11 @@ class Door(Hub):
         """Return the end for which this link keeps and that is called so."""
         return self._ends.get(name.gateway)
 
-    def plain(self, is_plain: bool) -> None:
-        """Note that whom the link dials is there, or is not any more, as a plain peer."""
-        for end in self._ends.values():
-            end.is_plain = is_plain
+    def plain(self, is_plain: bool, name: EndName | None) -> None:
+        """Note that an end, without a name whom the link dials, is there or not any more, as a plain peer."""
+        for gateway, end in self._ends.items():
+            if name is None or gateway == name.gateway:
+                end.is_plain = is_plain
 
     def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
         """Enlist a link. The ends for which it keeps are pipes from now on, whether they are there or not."""

@@ -7,12 +7,13 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.durable.door import Door
-from bridges.durable.wire import EndName, Hello, hello, is_durable, parse
+from bridges.durable.wire import Carried, EndName, Hello, have, hello, is_durable, parse
 from bridges.policy import Policy
 from bus.hub import Hub
+from bus.journal.record import decode
 from bus.transports.links import bus_link
 from bus.transports.options import MESSAGE_BYTES
-from bus.wire.batch import from_payloads
+from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import GatedDisk, Gateway, Make, account, disk
 from tests.bridges.support import recorder, say
@@ -349,3 +350,130 @@ async def test_the_longest_messages_are_kept_and_come(make: Make) -> None:
     await b.hears(3)
     await until(lambda: a.end("gw-b").files.sent == 3, what="the acknowledgement")
     assert sorted(b.heard.messages) == said
+
+
+class Slow:
+    """An end at `gw-b` whose hello comes when the test says so: as of a process that stands still.
+
+    `heard` is all that came; `say` says messages before, or behind, the hello.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._hub = Hub("far")
+        self.heard = recorder(self._hub)
+        self._link = bus_link(url, "listen", trunk=True)
+        self._link.open(self._hub, asyncio.get_running_loop())
+
+    async def is_there(self) -> None:
+        await until(lambda: len(self._hub.pipes) == 2, what="the peer")
+
+    def say(self, *messages: bytes) -> None:
+        self._hub.publish(from_payloads(messages), self.heard)
+
+    def answer(self, a: Gateway) -> None:
+        assert a.house is not None
+        self.say(hello(Hello(EndName("plant", "gw-b", "shop"), 7, True)), have(a.house.journal_id, [(0, 1)]))
+
+    @property
+    def readings(self) -> list[bytes]:
+        """The readings that came live or in records, in order."""
+        found = list[bytes]()
+        for message in self.heard.messages:
+            said = parse(message) if is_durable(message) else None
+            if said is None:
+                found.append(message[-1:])
+            elif isinstance(said, Carried):
+                record = decode(said.record)
+                found += [one[-1:] for one in payloads(Batch(record.messages, record.count))]
+        return found
+
+    def close(self) -> None:
+        self._link.close()
+
+
+@pytest.mark.parametrize("says", ["nothing", "something first"])
+@pytest.mark.parametrize("order", ["lanes", "fifo"])
+async def test_an_end_that_was_there_before_and_answers_late_gets_nothing_live_meanwhile(
+    make: Make, order: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would get new messages before those that are kept for it, and no journal would have them."""
+    a, b = make("gw-a", disk(), "gw-b", order=order), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    listening = b.listen(f"tcp://127.0.0.1:{free_port()}")
+    link, end = a.dial(listening.url, "gw-b"), a.end("gw-b")
+    a.say(reading(0))
+    await until(lambda: end.files.sent == 1, what="the acknowledgement")
+    listening.close()
+    await until(lambda: end.line is None, what="the loss")
+    a.say(reading(1))
+    monkeypatch.setattr("bridges.durable.connection.HELLO_S", 0.01 if says == "nothing" else 60.0)
+    monkeypatch.setattr("bridges.durable.connection.MISSED_TIMES", 6000)
+    slow = Slow(link.url)
+    try:
+        await slow.is_there()
+        if says != "nothing":
+            slow.say(reading(7))
+        else:
+            await until(lambda: end.state == "plain", what="the end of the usual wait")
+        a.say(reading(2))
+        await until(lambda: end.files.offered == 3, what="the journal")
+        assert slow.readings == []
+        slow.answer(a)
+        await until(lambda: len(slow.readings) == 2, what="the readings")
+        assert slow.readings == [b"1", b"2"]
+        assert (end.stats.dropped, end.files.queued) == ({}, 2)
+        assert (reading(7) in a.heard.messages) == (says != "nothing")
+    finally:
+        slow.close()
+
+
+@pytest.mark.parametrize("size", [10, 1 << 19])
+async def test_what_a_peer_says_before_its_hello_goes_to_the_bus_also_if_none_comes(
+    make: Make, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait for ever, and little of it waits."""
+    a = make("gw-a", disk(), "gw-b")
+    await a.is_open()
+    if size > 10:
+        monkeypatch.setattr("bridges.durable.connection.HELLO_S", 60.0)
+    url = f"tcp://127.0.0.1:{free_port()}"
+    a.dial(url, "gw-b")
+    slow = Slow(url)
+    try:
+        await slow.is_there()
+        said = [b"%d" % number + bytes(size) for number in range(3)]
+        slow.say(*said)
+        await until(lambda: len(a.heard.messages) == (3 if size > 10 else 0), what="more than may wait")
+    finally:
+        slow.close()
+    await a.hears(3)
+    assert a.heard.messages == said
+
+
+@pytest.mark.parametrize("dialled", [False, True])
+async def test_who_is_there_while_the_journal_opens_gets_what_is_said_once(
+    make: Make, dialled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hears live, so the journal that opens late does not have it as well: late it would come as new."""
+    monkeypatch.setattr("bridges.durable.connection.HELLO_S", 0.05)
+    slow = GatedDisk()
+    slow.syncs.clear()
+    a, b = make("gw-a", slow, "gw-b"), make("gw-b", disk(), "gw-a")
+    await b.is_open()
+    if dialled:
+        a.dial(b.listen("tcp://127.0.0.1:0", "gw-a").url, "gw-b")
+    else:
+        b.dial(a.listen("tcp://127.0.0.1:0", "gw-b").url, "gw-a")
+    try:
+        await until(lambda: a.end("gw-b").is_plain, limit_s=10, what="the plain peer")
+        a.say(reading(1))
+        await b.hears(1)
+        assert a.end("gw-b").stats.dropped == {"plain peer": 1}
+    finally:
+        slow.syncs.set()
+    await a.is_open()
+    await until(lambda: a.end("gw-b").line is not None and not a.end("gw-b").is_plain, what="the end")
+    a.say(reading(2))
+    await b.hears(2)
+    assert b.heard.messages == [reading(1), reading(2)]
