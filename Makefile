@@ -10,11 +10,14 @@ CNODE_PACKAGES := gcc libc6-dev gcc-arm-none-eabi gcc-avr avr-libc gcc-riscv64-u
 FUZZ_PACKAGES := clang libclang-rt-dev libc6-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server openssl keepalived
 
+# A machine whose kernel is not from its own /boot, as a container, has no use for an initramfs, which takes a minute.
+INITRD := $(if $(wildcard /boot/vmlinuz-$(shell uname -r)),,INITRD=No)
+
 define install
 	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ]; then echo "installing Debian packages:" $$missing; \
 	mkdir -p build && flock build/apt sh -c '$(SUDO) apt-get update -qq && $(SUDO) env \
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@" >/dev/null' sh $$missing; fi
+	DEBIAN_FRONTEND=noninteractive $(INITRD) apt-get install -y -qq --no-install-recommends "$$@" >/dev/null' sh $$missing; fi
 endef
 
 # What `requirements.lock` holds beside the plain install: the media of a gateway, and nothing that is heavy.
@@ -30,9 +33,10 @@ demo: .venv/demo
 test: packages .venv/dev .venv/hermes/bin/python build/sshd/usr/sbin/sshd
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
-# Of Debian, what tests need. One installs at a time: `.ci/run` makes this beside other targets.
+# Of Debian, what tests need, and with `ALL=1` what `make cnode` does: each installation reads all man pages again.
+# One installs at a time: `.ci/run` makes this beside other targets.
 packages: | .venv/bin/python
-	$(call install,$(TEST_PACKAGES))
+	$(call install,$(TEST_PACKAGES) $(if $(ALL),$(CNODE_PACKAGES)))
 
 # Debian's server of SSH for the tests of roll-outs, unpacked only: installed, it would start.
 build/sshd/usr/sbin/sshd: | packages
@@ -168,8 +172,9 @@ audit: $(TOOLS)/pip-compile
 
 # The published package of Hermes, for tests, in an environment of its own: its client ends at newer pyzmq.
 .venv/hermes/bin/python: tests/system/hermes.txt | .venv/bin/python
-	$(PYTHON) -m venv .venv/hermes
-	.venv/hermes/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/system/hermes.txt
+	$(PYTHON) -m venv --without-pip .venv/hermes
+	$(BIN)/python -m pip --python .venv/hermes install --quiet --disable-pip-version-check --no-compile --no-deps \
+	-r tests/system/hermes.txt
 	@touch $@
 
 $(TOOLS)/pip-compile: | .venv/bin/python
