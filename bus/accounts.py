@@ -36,10 +36,13 @@ class _Part:
     first: bool
     last: bool
 
+    def ledger(self, stats: Stats) -> Stats:
+        """Return the ledger that the stage has now; `stats`, its last one, if the stage is gone."""
+        stage = self.stage()
+        return stats if stage is None else stage.stats
+
     def add_to(self, account: Account, stats: Stats) -> None:
-        stage, total = self.stage(), account.stats
-        if stage is not None:
-            stats = stage.stats
+        stats, total = self.ledger(stats), account.stats
         gain = stats if self.base is None else stats.since(self.base)
         total.add_stage(gain, self.first, self.last)
         if self.last:
@@ -63,14 +66,19 @@ class _Chain:
     link: str
     place: str  # the name of the link itself; that of its account differs beyond `LINKS_MAX`
     parts: dict[Stats, _Part]
+    end: "ref[Stage]"
     joined: int
     held: int = 0
 
     @property
     def is_there(self) -> bool:
         """Whether a peer is at the end of the chain."""
-        stage = next((part.stage() for part in self.parts.values() if part.last), None)
+        stage = self.end()
         return stage is None or stage.is_there
+
+    def mark(self) -> object:
+        """Return what equals an earlier mark if the chain has counted nothing since."""
+        return self.held, self.is_there, [part.ledger(stats).mark() for stats, part in self.parts.items()]
 
     def due(self, passed: int) -> int:
         return passed - self.joined - next(iter(self.parts)).received
@@ -85,7 +93,9 @@ class Accounts:
     A link that is enlisted has an account at once, and while it has no pipe drops what it is due.
     """
 
-    __slots__ = ("_dormant", "_folded", "_gone", "_kept", "_left", "_live", "_sweep_at", "_vacancies")
+    __slots__ = (
+        "_dormant", "_folded", "_gone", "_kept", "_left", "_live", "_mark", "_sum", "_sweep_at", "_vacancies"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._gone: dict[str, Account] = {}
@@ -96,6 +106,8 @@ class Accounts:
         self._folded: dict[str, Stats] = {}
         self._vacancies = Vacancies()
         self._sweep_at = _SWEEP
+        self._mark: object = None  # of `_sum`, which is as it was while this is; None: it is to be made anew
+        self._sum: Mapping[str, Account] = {}
 
     def _name(self, link: str) -> str:
         """Return the name of the link's account, and open the account if it is new."""
@@ -105,15 +117,18 @@ class Accounts:
 
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts of no pipe to an account. Without any counts no account is made."""
+        self._mark = None
         self._kept.append((link, stats))
 
     def fold(self, link: str, stats: Stats) -> None:
         """Add the final counts of a kept ledger to one sum for its link, and forget the ledger."""
+        self._mark = None
         self._kept.remove((link, stats))
         self._folded.setdefault(link, Stats()).add(stats)
 
     def inherit(self, accounts: Mapping[str, Account], rename: Callable[[str], str]) -> None:
         """Continue the counts of other accounts, under other names. Their live pipes are to enter here."""
+        self._mark = None
         for link, account in accounts.items():
             mine = self._gone[self._name(rename(link))]
             mine.stats.add(account.stats)
@@ -123,16 +138,19 @@ class Accounts:
 
     def enlist(self, link: str, reason: str, passed: int, filter: Filter | None) -> None:
         """Note that a link is open, with or without a pipe. Without one it drops by `reason`."""
+        self._mark = None
         self._name(link)
         self._vacancies.enlist(link, reason, passed, filter)
 
     def strike(self, link: str, passed: int) -> None:
         """Note that an enlisted link has closed. It is no error if none of that name is open."""
+        self._mark = None
         if (vacancy := self._vacancies.strike(link, passed)) is not None:
             _add_vacancy(self._gone[self._name(link)], vacancy)
 
     def miss(self, link: str, batch: Batch) -> None:
         """Note that one link is offered a batch that is not published. With a pipe, that pipe counts it."""
+        self._mark = None
         self._vacancies.miss(link, batch)
 
     def looking(self) -> tuple[Vacancy, ...]:
@@ -141,6 +159,7 @@ class Accounts:
 
     def enter(self, key: object, link: str, stages: Iterable[Stage], passed: int) -> None:
         """Follow a pipe, known as `key`, and the pipes that it wraps, the outermost first."""
+        self._mark = None
         self._vacancies.come(link, passed)
         name, chain = self._name(link), list(stages)
         first, last = chain[0], chain[-1]
@@ -148,7 +167,7 @@ class Accounts:
             stage.stats: _Part(name, ref(stage), self._base(stage.stats), stage is first, stage is last)
             for stage in chain
         }
-        self._live[id(key)] = _Chain(name, link, parts, passed - chain[0].stats.received)
+        self._live[id(key)] = _Chain(name, link, parts, ref(last), passed - chain[0].stats.received)
 
     def _base(self, stats: Stats) -> Stats | None:
         """Return the counts of a ledger that other hubs, or these accounts, have added already."""
@@ -160,6 +179,7 @@ class Accounts:
 
     def lend(self, link: str, count: int) -> None:
         """Note that one pipe of a link is offered `count` messages, beside those passed on to all pipes."""
+        self._mark = None
         self._gone[self._name(link)].due += count
 
     def note_waiting(self, key: object, count: int) -> None:
@@ -173,6 +193,7 @@ class Accounts:
         chain = self._live.pop(id(key), None)
         if chain is None:
             return
+        self._mark = None
         self._vacancies.go(chain.place, passed)
         account = self._gone[chain.link]
         account.gone += 1
@@ -193,8 +214,28 @@ class Accounts:
             part.settle(self._gone[part.link], stats)
         self._sweep_at = 2 * len(self._left) + _SWEEP
 
-    def read(self, passed: int) -> dict[str, Account]:
-        """Return a copy of all accounts as they are now, in the order of their names."""
+    def read(self, passed: int) -> Mapping[str, Account]:
+        """Return all accounts as they are now, in the order of their names; the same object if none changed.
+
+        Nobody may change it, and it does not change by itself.
+        """
+        mark = self._now(passed)
+        if mark is None or mark != self._mark:
+            self._sum = self._add_up(passed)
+            self._mark = mark
+        return self._sum
+
+    def _now(self, passed: int) -> object:
+        """Return a mark that is another one once anything has been counted; None if only adding up tells.
+
+        A monitor asks each hub a few times a second, and most of a large gateway's have nothing new.
+        """
+        if self._left or self._dormant:
+            return None
+        kept = [stats.mark() for _, stats in self._kept]
+        return passed, kept, [chain.mark() for chain in self._live.values()]
+
+    def _add_up(self, passed: int) -> dict[str, Account]:
         self._sweep()
         found = {link: account.copy() for link, account in self._gone.items()}
         for link, stats in (*self._folded.items(), *self._kept):

@@ -5,7 +5,6 @@ An extra is a set of packages of this distribution: `buscoupler[sail]`.
 
 import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import Final
@@ -39,6 +38,8 @@ def lacking(what: str, package: str, extra: str) -> str:
 
 def typed(path: str) -> str:
     """Shorten the path of a program: to its name if the PATH leads there, or to a path from here."""
+    import shutil  # late: it loads three packers, and a gateway needs none
+
     whole = os.path.abspath(path)
     if shutil.which(Path(whole).name) == whole:
         return Path(whole).name

@@ -4,7 +4,7 @@ This module also defines the two main interfaces of ARCHITECTURE.md: pipe and li
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
 from bus.accounts import Accounts
@@ -191,9 +191,10 @@ class Hub:
         """Note that `count` messages that came in by a pipe wait in this hub; fewer if negative."""
         self._accounts.note_waiting(pipe, count)
 
-    def accounts(self) -> dict[str, Account]:
+    def accounts(self) -> Mapping[str, Account]:
         """Return the counts of each link's pipes since the hub was made, detached pipes included.
 
+        It is the same object as long as nothing is counted. Nobody may change it.
         Do not call it from within a `send` or a `publish`: a batch is then half counted.
         """
         return self._accounts.read(self.passed)

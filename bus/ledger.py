@@ -1,8 +1,14 @@
 """The ledger of a pipe, and the account of a link: what all its pipes have counted so far. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from operator import attrgetter
+from typing import Any, Final, Protocol
+
+_NUMBERS: Final[Callable[[Any], tuple[object, ...]]] = attrgetter(
+    "received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes", "noise_bytes",
+    "items", "said",
+)  # fmt: skip
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -80,6 +86,11 @@ class Stats:
         made = Stats()
         made.add(self)
         return made
+
+    def mark(self) -> tuple[object, ...]:
+        """Return what equals an earlier mark if nothing has been counted since."""
+        mark = _NUMBERS(self)
+        return (mark, dict(self.dropped), dict(self.rejected)) if self.dropped or self.rejected else mark
 
     def used(self) -> bool:
         """Return whether anything has been counted."""

@@ -70,7 +70,7 @@ def parser(selected: str | None = None) -> Parser:
     top = Parser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
     top.set_defaults(verbose=False, log=None, described=described)
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
-    parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND", prog=top.prog)
     for name, command in commands(selected).items():
         sub = parsers.add_parser(name, help=command.help, description=command.help)
         sub.tell(command.examples, command.problem)

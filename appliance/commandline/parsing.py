@@ -1,6 +1,7 @@
 """The parser of the command line: options of the log at any place, and a hint for a word that is misspelt."""
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -23,6 +24,24 @@ class Subcommands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa
         return super().add_parser(name, **{"description": settings.get("help"), **settings})
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return the formatter of a parser, which asks for one at each argument.
+
+    By itself it finds the width by `shutil`, which loads three packers that a gateway then keeps.
+    """
+    return argparse.HelpFormatter(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    """Return the width of the terminal, as `shutil` finds it."""
+    if (told := os.environ.get("COLUMNS", "")).isdecimal() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
+
+
 class Parser(argparse.ArgumentParser):
     """A parser with `-v` and `--log`, which all parsers of its subcommands have too.
 
@@ -31,7 +50,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
+        super().__init__(*arguments, formatter_class=_formatter, **settings)
         self.register("action", "parsers", Subcommands)
         self.examples: tuple[str, ...] = ()
         self.problem = ""

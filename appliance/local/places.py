@@ -8,7 +8,6 @@ import os
 import pwd
 import socket
 import stat
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -30,8 +29,14 @@ def socket_name(word: str, only: Collection[str] = ()) -> str:
 def runtime_directory() -> Path:
     """Return this user's runtime directory, which has a directory for each topology and gateway."""
     given = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("RUNTIME_DIRECTORY")  # a user's, a service's
-    runtime = given or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
-    return Path(runtime) / f"buscoupler-{os.geteuid()}"
+    runtime = Path(given) if given else Path("/run") if os.geteuid() == 0 else _temporary()
+    return runtime / f"buscoupler-{os.geteuid()}"
+
+
+def _temporary() -> Path:
+    import tempfile  # late: it loads `shutil` and three packers
+
+    return Path(tempfile.gettempdir())
 
 
 def process_directory(program: str) -> Path:
@@ -73,7 +78,7 @@ def runtime_directories() -> list[Path]:
     found = [runtime_directory()]
     for place in ("buscoupler-*", "*/buscoupler-*", "user/*/buscoupler-*"):
         found += sorted(Path("/run").glob(place))
-    found += sorted(Path(tempfile.gettempdir()).glob("buscoupler-*"))
+    found += sorted(_temporary().glob("buscoupler-*"))
     return [path for path in dict.fromkeys(found) if _is_owners(path)]
 
 

@@ -33,7 +33,7 @@ def ledger(hubs: Iterable[Hub], faults: list[str], labels: Labels | None = None)
     return "\n".join([head, *(f"  {fault}" for fault in faults), *_lines(accounts, labels)])
 
 
-def _lines(accounts: dict[Hub, dict[str, Account]], labels: Labels | None) -> Iterator[str]:
+def _lines(accounts: Mapping[Hub, Mapping[str, Account]], labels: Labels | None) -> Iterator[str]:
     for hub, links in accounts.items():
         yield f"  {hub.name or 'bus'}"
         for link, account in links.items():

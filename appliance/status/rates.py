@@ -1,7 +1,7 @@
 """Rates of links: the growth of their totals per second, sampled about once a second. Pure."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bus.ledger import Account
 
@@ -16,6 +16,8 @@ class Rate(NamedTuple):
     received_bytes_per_s: float = 0.0
     sent_bytes_per_s: float = 0.0
 
+
+_NONE: Final = Rate()
 
 RowKey = tuple[str, str]
 """The identity of a row in a status: the names of a hub and of a link in its accounts."""
@@ -44,8 +46,8 @@ class Rates:
 
     def _rate(self, key: RowKey, new: tuple[int, int, int, int], span_s: float) -> Rate:
         old = self._before.get(key)
-        if old is None:
-            return Rate()
+        if old is None or old == new:
+            return _NONE
         return Rate(*(round(growth(a, b) / span_s, 2) for a, b in zip(old, new, strict=True)))
 
 

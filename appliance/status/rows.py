@@ -76,7 +76,7 @@ class LinkRow(NamedTuple):
 def apart(rows: Iterable[LinkRow]) -> list[LinkRow]:
     """Return rows, of which those that people would call the same are told apart by their names."""
     found, names = list(rows), defaultdict[tuple[str, str], set[str]](set)
-    if len({(row.hub.name, row.called) for row in found}) == len(found):
+    if len(found) < 2 or len({(row.hub.name, row.called) for row in found}) == len(found):
         return found
     for row in found:
         names[row.hub.name, row.called].add(row.name)

@@ -1,6 +1,6 @@
 """The outcome of `run --test`: the messages that crossed each hub, as a table and a verdict."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from appliance.status.labels import Labels
 from appliance.status.ledger import Parted
@@ -34,7 +34,7 @@ def crossed(hubs: Iterable[Hub]) -> int:
     return sum(_crossed(hub.accounts()) for hub in hubs)
 
 
-def _crossed(accounts: dict[str, Account]) -> int:
+def _crossed(accounts: Mapping[str, Account]) -> int:
     brought = {link for link, account in accounts.items() if account.stats.received}
     return sum(account.stats.sent for link, account in accounts.items() if brought - {link})
 

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -111,7 +111,7 @@ class World:
         self.peers: list[Peer] = []
         self.patch: Pipe | None = None
         self.turn_patch()
-        self.before: list[dict[str, Account]] = [{}, {}]
+        self.before: list[Mapping[str, Account]] = [{}, {}]
 
     def turn_patch(self, *_: int) -> None:
         if self.patch is None:

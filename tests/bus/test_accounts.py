@@ -1,7 +1,8 @@
 """Counts of ledgers and accounts: each is added to its own, and what does not come out even is told."""
 
 import weakref
-from dataclasses import astuple
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, fields
 
 import pytest
 
@@ -62,10 +63,9 @@ def test_a_batch_that_came_counts_in_messages_and_bytes() -> None:
 class Layer:
     """One pipe of a chain."""
 
-    is_there = True
-
     def __init__(self, stats: Stats) -> None:
         self.stats = stats
+        self.is_there = True
 
 
 def test_what_an_outer_pipe_rejects_was_heard_by_nobody_behind_it() -> None:
@@ -136,3 +136,104 @@ def test_an_account_says_each_sum_that_does_not_come_out_even() -> None:
         "10 were offered, 11 were due",
         "9 came in, 7 were received",
     ]
+
+
+COUNTS = [field.name for field in fields(Stats)]
+
+
+def count(stats: Stats, name: str) -> None:
+    """Count one more of something."""
+    found = getattr(stats, name)
+    if isinstance(found, dict):
+        found["again"] = found.get("again", 0) + 1
+    else:
+        setattr(stats, name, found + 1)
+
+
+Chain = tuple[Accounts, Layer, Layer, Stats]
+
+
+def chain_of_two() -> Chain:
+    """Return accounts of a chain of two pipes, the pipes, and a ledger that is kept beside them."""
+    accounts, outer, inner, kept = Accounts(), Layer(Stats()), Layer(Stats()), Stats()
+    accounts.enlist("open", "no peer", 0, None)
+    accounts.enter(outer, "tcp", [outer, inner], 0)
+    accounts.keep("tcp", kept)
+    return accounts, outer, inner, kept
+
+
+def values(accounts: Mapping[str, Account]) -> dict[str, tuple[object, ...]]:
+    return {link: astuple(account) for link, account in accounts.items()}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("of", [1, 2])
+def test_accounts_are_the_same_object_until_a_ledger_of_a_pipe_has_counted_anything(
+    name: str, of: int
+) -> None:
+    read, unread = chain_of_two(), chain_of_two()
+    for _ in range(2):  # a reason of a drop is there from the second on
+        before = read[0].read(0)
+        assert read[0].read(0) is before
+        was = values(before)
+        for chain in (read, unread):
+            count((chain[1] if of == 1 else chain[2]).stats, name)
+        assert read[0].read(0) is not before
+        assert values(before) == was
+    assert values(read[0].read(0)) == values(unread[0].read(0))
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_accounts_are_the_same_object_until_a_ledger_of_no_pipe_has_counted_anything(name: str) -> None:
+    accounts, *_, kept = chain_of_two()
+    count(kept, "offered")
+    before = accounts.read(0)
+    assert accounts.read(0) is before
+    count(kept, name)
+    assert getattr(accounts.read(0)["tcp"].stats, name) == getattr(kept, name)
+
+
+CHANGES: list[Callable[[Accounts, Layer], object]] = [
+    lambda accounts, _: accounts.keep("late", numbered(1)),
+    lambda accounts, _: accounts.inherit({"old": Account(numbered(1))}, str),
+    lambda accounts, _: accounts.enlist("new", "no peer", 0, None),
+    lambda accounts, _: accounts.miss("open", from_payloads([b"1"])),
+    lambda accounts, _: accounts.lend("tcp", 1),
+    lambda accounts, _: accounts.enter(other := Layer(Stats()), "tcp", [other], 0),
+    lambda accounts, pipe: accounts.note_waiting(pipe, 1),
+    lambda accounts, pipe: accounts.leave(pipe, 0),
+    lambda _, pipe: setattr(pipe, "stats", numbered(1)),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_accounts_are_added_up_anew_after_whatever_else_changes_them(
+    change: Callable[[Accounts, Layer], object],
+) -> None:
+    (accounts, pipe, *_), (unread, other, *_) = chain_of_two(), chain_of_two()
+    before = accounts.read(0)
+    assert accounts.read(0) is before
+    change(accounts, pipe)
+    change(unread, other)
+    assert values(accounts.read(0)) != values(before)
+    assert values(accounts.read(0)) == values(unread.read(0))
+
+
+def test_a_peer_that_goes_while_its_pipe_stays_changes_accounts() -> None:
+    accounts, _, inner, _ = chain_of_two()
+    assert accounts.read(0)["tcp"].live == 1
+    inner.is_there = False
+    assert accounts.read(0)["tcp"].live == 0
+
+
+def test_what_a_hub_passes_on_and_a_link_that_closes_change_accounts() -> None:
+    accounts, kept = Accounts(), numbered(1)
+    accounts.enlist("open", "no peer", 0, None)
+    accounts.keep("late", kept)
+    assert accounts.read(0)["open"].due == 0
+    assert accounts.read(2)["open"].due == 2
+    before = accounts.read(2)
+    accounts.strike("open", 3)
+    assert accounts.read(3)["open"].due == 3 > before["open"].due
+    accounts.fold("late", kept)
+    assert accounts.read(3)["late"].stats.sent == kept.sent

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,7 +49,7 @@ class Side:
         self.hub.attach(self.other)
         self._make, self._once = make, once
         self.link: Link | None = None
-        self.accounts: dict[str, Account] = {}
+        self.accounts: Mapping[str, Account] = {}
 
     def made(self) -> Link:
         """Return another link like ours, not yet open."""

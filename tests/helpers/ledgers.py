@@ -1,11 +1,13 @@
 """Helpers of the tests of ledgers."""
 
+from collections.abc import Mapping
+
 from bus.ledger import Account
 
 COUNTERS = ("received", "received_bytes", "offered", "sent", "sent_bytes", "noise_bytes")
 
 
-def falls(before: dict[str, Account], after: dict[str, Account]) -> list[str]:
+def falls(before: Mapping[str, Account], after: Mapping[str, Account]) -> list[str]:
     """Return the names of counters that are smaller than before, or gone."""
     found = [link for link in before if link not in after]
     for link, old in before.items():

@@ -81,6 +81,8 @@ class TcpFramesLink(FrontLink):
     @property
     def condition(self) -> str:
         """The noise of a peer; "" while there is none."""
+        if not self._watches:  # as most often, and to iterate over weak references costs much
+            return ""
         return next((watch.words for watch in self._watches if watch.words), "")
 
     @property
