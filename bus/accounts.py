@@ -150,7 +150,6 @@ class Accounts:
 
     def miss(self, link: str, batch: Batch) -> None:
         """Note that one link is offered a batch that is not published. With a pipe, that pipe counts it."""
-        self._mark = None
         self._vacancies.miss(link, batch)
 
     def looking(self) -> tuple[Vacancy, ...]:
@@ -179,7 +178,6 @@ class Accounts:
 
     def lend(self, link: str, count: int) -> None:
         """Note that one pipe of a link is offered `count` messages, beside those passed on to all pipes."""
-        self._mark = None
         self._gone[self._name(link)].due += count
 
     def note_waiting(self, key: object, count: int) -> None:
@@ -220,20 +218,28 @@ class Accounts:
         Nobody may change it, and it does not change by itself.
         """
         mark = self._now(passed)
-        if mark is None or mark != self._mark:
+        if mark != self._mark:
             self._sum = self._add_up(passed)
             self._mark = mark
         return self._sum
 
     def _now(self, passed: int) -> object:
-        """Return a mark that is another one once anything has been counted; None if only adding up tells.
+        """Return a mark that is another one once anything has been counted since all else was the same.
 
-        A monitor asks each hub a few times a second, and most of a large gateway's have nothing new.
+        A monitor asks each hub a few times a second, and most of a large gateway's have nothing new. What
+        counts messages pays nothing for it.
         """
-        if self._left or self._dormant:
-            return None
+        due = [account.due for account in self._gone.values()]
+        missed = [vacancy.due for _, vacancy in self._vacancies.read(passed)]
         kept = [stats.mark() for _, stats in self._kept]
-        return passed, kept, [chain.mark() for chain in self._live.values()]
+        return passed, due, missed, kept, [chain.mark() for chain in self._live.values()], self._followed()
+
+    def _followed(self) -> list[object]:
+        """Return the marks of ledgers of pipes that have left, and whether anybody still holds the pipe."""
+        if not (self._left or self._dormant):  # to iterate over weak references costs much
+            return []
+        parts = (*self._left.items(), *self._dormant.items())
+        return [(part.stage() is None, part.ledger(stats).mark()) for stats, part in parts]
 
     def _add_up(self, passed: int) -> dict[str, Account]:
         self._sweep()

@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, formatter_class=_formatter, **settings)
+        super().__init__(*arguments, **{"formatter_class": _formatter, **settings})
         self.register("action", "parsers", Subcommands)
         self.examples: tuple[str, ...] = ()
         self.problem = ""

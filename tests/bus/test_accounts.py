@@ -237,3 +237,30 @@ def test_what_a_hub_passes_on_and_a_link_that_closes_change_accounts() -> None:
     assert accounts.read(3)["open"].due == 3 > before["open"].due
     accounts.fold("late", kept)
     assert accounts.read(3)["late"].stats.sent == kept.sent
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("held", [True, False])
+def test_accounts_are_the_same_object_until_a_ledger_of_a_pipe_that_left_has_counted_anything(
+    name: str, held: bool
+) -> None:
+    accounts, stats = Accounts(), Stats()  # a device has one ledger for all its openings
+    pipe = Layer(stats)
+    accounts.enter(pipe, "tcp", [pipe], 0)
+    accounts.leave(pipe, 0)
+    if not held:
+        del pipe
+    accounts.read(0)
+    before = accounts.read(0)
+    assert accounts.read(0) is before
+    count(stats, name)
+    assert accounts.read(0) is not before
+    assert values(accounts.read(0)) != values(before)
+
+
+def test_what_a_link_without_a_pipe_has_missed_of_a_hub_is_added_up_once() -> None:
+    accounts = Accounts()
+    accounts.enlist("open", "no peer", 0, None)
+    before = accounts.read(2)
+    assert before["open"].stats.dropped == {"no peer": 2}
+    assert accounts.read(2) is before
