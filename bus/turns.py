@@ -8,6 +8,8 @@ from bus.announcements import SPEAKERS_MAX
 
 TURN_S: Final = 0.04
 """Between two announcements that are passed on."""
+FULL: Final = "announcements full"
+"""The reason of an announcement for which there is no turn."""
 T = TypeVar("T")
 
 
@@ -23,11 +25,16 @@ class Turns(Generic[T]):
         self._timer: TimerHandle | None = None
         self._next_s = 0.0
 
-    def wait(self, gateway: str, frame: bytes, source: T, loop: AbstractEventLoop) -> None:
-        """Let an announcement wait for its turn, in place of one of the same gateway that waits."""
-        if gateway in self._waiting or len(self._waiting) < SPEAKERS_MAX:
+    def wait(self, gateway: str, frame: bytes, source: T, loop: AbstractEventLoop) -> bool:
+        """Let an announcement wait for its turn, in place of one of the same gateway that waits.
+
+        Return False if too many wait: it is not passed on.
+        """
+        has_room = gateway in self._waiting or len(self._waiting) < SPEAKERS_MAX
+        if has_room:
             self._waiting[gateway] = frame, source
             self._arm(loop)
+        return has_room
 
     def _arm(self, loop: AbstractEventLoop) -> None:
         if self._timer is None and self._waiting:

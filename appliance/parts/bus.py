@@ -21,7 +21,7 @@ from bus.keys import ring_of
 from bus.report import Reporter
 from bus.schema import settings_of
 from bus.transports.links import BusLink, bus_link
-from bus.turns import Turns
+from bus.turns import FULL, Turns
 from bus.urls import BEACON, split_url
 from bus.watch.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
@@ -147,7 +147,7 @@ class BusPart(BasePart):
         if isinstance(found, str):
             return found
         if self._relayed.take(found.gateway, found.time_ns, self._loop.time()):
-            self._turns.wait(found.gateway, frame, source, self._loop)
+            return "" if self._turns.wait(found.gateway, frame, source, self._loop) else FULL
         return ""
 
     def _pass_on(self, frame: bytes, source: Pipe | None) -> None:

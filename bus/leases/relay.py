@@ -5,7 +5,7 @@ from typing import Final
 
 from bus.announcements import Announcement, Hear, read, said
 from bus.serving.connection import Connection
-from bus.turns import Turns
+from bus.turns import FULL, Turns
 
 PAUSE_S: Final = 0.2
 """Between two announcements of one connection; more are rejected."""
@@ -24,6 +24,8 @@ class Relay:
         self._due_s: dict[Connection, float] = {}
         self._speakers: set[Connection] = set()
         self._turns = Turns(self.say)
+        self.unrelayed = 0
+        """How often an announcement had no room at a candidate, which gets the next one."""
 
     def meet(self, connection: Connection) -> None:
         """Note that a connection has made a claim that counts: from now on it may announce."""
@@ -39,14 +41,17 @@ class Relay:
         if isinstance(found, str):
             return found
         self._speakers.add(connection)
-        self._turns.wait(found.gateway, frame, connection, loop)
-        return ""
+        return "" if self._turns.wait(found.gateway, frame, connection, loop) else FULL
 
     def say(self, frame: bytes, sender: Connection | None) -> None:
         """Send an announcement to all that announce but its sender, as far as there is room."""
         for one in list(self._speakers):
-            if one is not sender and not one.closed and one.has_room(len(frame)):
+            if one is sender or one.closed:
+                continue
+            if one.has_room(len(frame)):
                 one.say(frame)
+            else:
+                self.unrelayed += 1
 
     def forget(self, connection: Connection) -> None:
         """Forget a connection that has ended."""

@@ -83,7 +83,7 @@ class LeasingBroker:
     @property
     def counts(self) -> dict[str, int]:
         """The counts of the broker, as numbers by name, for a status page."""
-        return self.broker.counts
+        return self.broker.counts | {"unrelayed": self._relay.unrelayed}
 
     @property
     def rejected(self) -> dict[str, int]:
@@ -158,8 +158,10 @@ class LeasingBroker:
         if fault:
             self._on_reject(fault, connection)
             return self._say(connection, self._notary.first_refusal(connection))
-        self._relay.meet(connection)
-        return self._send(self.table.heard(claim, connection, self._loop.time(), connection.host))
+        answers = self.table.heard(claim, connection, self._loop.time(), connection.host)
+        if any(who is connection for who, _ in answers):
+            self._relay.meet(connection)
+        return self._send(answers)
 
     def announce(self, frame: bytes) -> None:
         """Send an announcement of the gateway that runs this broker to the others that announce here."""

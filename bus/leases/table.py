@@ -80,9 +80,8 @@ class LeaseTable:
         claim = unpack_claim(frame)
         if claim is None:
             return self._reject("not a claim", who)
-        group = self._group((claim.tokens, claim.bridge), now)
-        if group is None:
-            return self._reject("groups full", who)
+        key = claim.tokens, claim.bridge
+        group = self._groups.get(key) or Group(key, now, self.terms)
         candidate = group.candidates.get(claim.id)
         if candidate is not None and candidate.who != who and candidate.live(now):
             return self._contest(group, candidate, Rival(who, claim, now, host))
@@ -112,25 +111,24 @@ class LeaseTable:
         self._reject("id of another connection", rival.who)
         return [group.answer(candidate, rival.heard_s)]
 
-    def _group(self, key: Key, now: float) -> Group | None:
-        """Return the group with that key, made if need be; None if there is no room."""
-        group = self._groups.get(key)
-        if group is None and (len(self._groups) < self._groups_max or self._forget_vacant()):
-            group = self._groups[key] = Group(key, now, self.terms)
-            self._vacant[key] = None
-        return group
+    def _has_room(self, group: Group) -> bool:
+        """Tell whether a group is there, or there is room for it, perhaps in place of a vacant one."""
+        return group.key in self._groups or len(self._groups) < self._groups_max or bool(self._vacant)
 
-    def _forget_vacant(self) -> bool:
-        """Remove the group that has been without candidates longest. Return whether there was one."""
-        for key in self._vacant:
-            del self._vacant[key], self._groups[key]
-            return True
-        return False
+    def _keep(self, group: Group) -> None:
+        """Keep a group, now that it has a candidate, in place of the one that is vacant for longest."""
+        if group.key not in self._groups and len(self._groups) >= self._groups_max:
+            oldest = next(iter(self._vacant))
+            del self._vacant[oldest], self._groups[oldest]
+        self._groups[group.key] = group
+        self._vacant.pop(group.key, None)
 
     def _admit(
         self, group: Group, candidate: Member | None, claim: Claim, who: Hashable, now: float, host: str
     ) -> tuple[Member | None, str]:
         """Return the candidate of a claim, made if need be; or None and the bound that refuses it."""
+        if not self._has_room(group):
+            return None, "groups full"
         if candidate is not None and candidate.who == who:
             return candidate, ""
         if group in self._visitors[who].brought:
@@ -155,7 +153,7 @@ class LeaseTable:
         candidate.who, candidate.host, candidate.rival = who, host, None
         group.candidates[candidate.claim.id] = candidate
         self._visitors[who].brought[group] = candidate
-        self._vacant.pop(group.key, None)
+        self._keep(group)
 
     def _let_go(self, group: Group, candidate: Member) -> None:
         visitor = self._visitors.get(candidate.who)

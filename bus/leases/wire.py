@@ -86,14 +86,14 @@ class Grant(NamedTuple):
 
 
 def pack_claim(claim: Claim) -> bytes:
-    """Pack a claim as a frame. Raises `FrameError` for a pattern or number that does not fit."""
+    """Pack a claim as a frame. Raises `FrameError` for a pattern, name or number that does not fit."""
     flags = _flags(claim.ready, claim.holding, claim.resign)
     numbers = flags, claim.order, claim.id, claim.epoch, claim.heartbeat_ms, claim.number
     return _pack(CLAIM_TYPE, claim.tokens, numbers, claim.bridge, claim.name)
 
 
 def pack_grant(grant: Grant) -> bytes:
-    """Pack a grant as a frame. Raises `FrameError` for a pattern or number that does not fit."""
+    """Pack a grant as a frame. Raises `FrameError` for a pattern, name or number that does not fit."""
     flags = _flags(grant.granted, grant.please_resign, grant.acting, grant.alone, grant.orderly, grant.late)
     numbers = flags, grant.order, grant.holder, grant.epoch, grant.lease_ms, grant.number
     return _pack(GRANT_TYPE, grant.tokens, numbers, grant.bridge, grant.name)
@@ -131,7 +131,10 @@ def _bits(flags: int, count: int) -> Iterator[bool]:
 
 
 def _pack(kind: int, tokens: Tokens, numbers: tuple[int, ...], *names: str) -> bytes:
-    bridge, name = (text.encode()[:NAME_BYTES_MAX] for text in names)
+    bridge, name = (text.encode() for text in names)
+    if len(bridge) > NAME_BYTES_MAX:  # the beginning of a name may be that of another bridge
+        raise FrameError(f"a bridge's name of {len(bridge)} bytes is longer than {NAME_BYTES_MAX}")
+    name = name[:NAME_BYTES_MAX].decode(errors="ignore").encode()
     try:
         head = _NUMBERS.pack(VERSION, *numbers)
     except StructError as error:

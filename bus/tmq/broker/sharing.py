@@ -47,10 +47,11 @@ class Sharing(PeerOwner):
         turns: Turns,
         on_known: Callable[[], object],
     ) -> None:
-        self.expected = bool(peers)
+        self._is_open = False
         self.stats = Stats()
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
-        self._addresses, self._hello, self._registry, self._on_frames = peers, hello, registry, on_frames
+        self._addresses = list(dict.fromkeys(peers))
+        self._hello, self._registry, self._on_frames = hello, registry, on_frames
         self._turns, self._on_known = turns, on_known
         self.lifetime_s = max(1, round(3 * options.share_s))
         self._called_s = -options.retry_min_s
@@ -61,8 +62,13 @@ class Sharing(PeerOwner):
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Use this loop from now on; the first `tick` dials the peers."""
-        self._loop = loop
+        self._loop, self._is_open = loop, True
         self._peers = [self._peer(address) for address in self._addresses]
+
+    @property
+    def expected(self) -> bool:
+        """Whether there are to be peers."""
+        return bool(self._addresses)
 
     @property
     def nodes(self) -> set[int]:
@@ -83,14 +89,16 @@ class Sharing(PeerOwner):
 
     def take_peers(self, peers: Sequence[Address]) -> None:
         """Change to other peers; peers that stay keep their connections."""
+        before, self._addresses = self._addresses, list(dict.fromkeys(peers))
+        if not self._is_open:
+            return
         for peer in [peer for peer in self._peers if peer.address not in peers]:
             self._peers.remove(peer)
             self.up.pop(peer, None)
             self._nodes.pop(peer, None)
             self._hosts.pop(peer, None)
             peer.close()
-        self._peers += [self._peer(address) for address in peers if address not in self._addresses]
-        self._addresses, self.expected = peers, bool(peers)
+        self._peers += [self._peer(address) for address in self._addresses if address not in before]
 
     def _peer(self, address: Address) -> Peer:
         setup = PeerSetup(self._loop, self._options, self._hello, self.stats, self, self._on_frames)
@@ -178,6 +186,7 @@ class Sharing(PeerOwner):
 
     def close(self) -> None:
         """Disconnect from all peers. Idempotent."""
+        self._is_open = False
         for peer in self._peers:
             peer.close()
         self.up.clear()

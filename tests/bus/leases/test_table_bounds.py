@@ -1,5 +1,7 @@
 """The bounds of a table of leases, each at its very number."""
 
+import pytest
+
 from bus.leases.table import LeaseTable
 from bus.leases.wire import Claim, pack_claim, unpack_grant
 
@@ -107,3 +109,17 @@ def test_the_place_of_an_old_connection_is_not_taken_by_one_that_has_64_groups()
     assert table.lost("one", 1.125) == []
     assert table.leases(1.125)[0].candidates == ()
     assert table.heard(claim(0, 1), "new", 1.125)
+
+
+@pytest.mark.parametrize("bound", ["candidates of one connection", "candidates of one host"])
+def test_a_claim_that_is_refused_makes_no_group_in_place_of_one_that_is_remembered(bound: str) -> None:
+    """A group without candidates has the epoch of the last holder, for whoever comes back."""
+    is_host = bound.endswith("host")
+    table = LeaseTable(groups=4 if is_host else 65)
+    frame = pack_claim(Claim((7,), "honest", 9, epoch=5, ready=True, holding=True))
+    table.heard(frame, "honest", 1.0)
+    table.lost("honest", 2.0)
+    for number in range(65):
+        table.heard(claim(number), "stranger", 3.0, "10.0.0.1" if is_host else "")
+    assert set(table.rejected) == {bound}
+    assert [lease.epoch for lease in table.leases(3.0) if lease.bridge == "honest"] == [5]

@@ -1,5 +1,8 @@
 """Claims and grants on the wire."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,10 +104,20 @@ def test_the_id_of_a_claim_is_of_a_candidate_and_its_heartbeat_is_not_0() -> Non
     assert ANOTHER == 0xFFFFFFFF
 
 
-def test_names_have_255_bytes_at_most_and_longer_ones_are_cut() -> None:
+def test_names_for_people_are_cut_at_255_bytes_between_characters() -> None:
     claim = Claim((), "b" * 255, 7, name="n" * 255)
     assert unpack_claim(pack_claim(claim)) == claim
-    assert unpack_claim(pack_claim(claim._replace(bridge="b" * 256, name="n" * 256))) == claim
+    assert unpack_claim(pack_claim(claim._replace(name="n" * 256))) == claim
+    assert unpack_claim(pack_claim(claim._replace(name="n" * 254 + "é"))) == claim._replace(name="n" * 254)
+
+
+@pytest.mark.parametrize("pack_one", [pack_claim, pack_grant])
+def test_the_name_of_a_bridge_is_never_cut_as_another_bridge_may_begin_so(
+    pack_one: Callable[[Any], bytes],
+) -> None:
+    one = Claim((), "", 7) if pack_one is pack_claim else Grant((), "")
+    with pytest.raises(FrameError, match="256 bytes"):
+        pack_one(one._replace(bridge="b" * 256))
 
 
 def test_what_is_no_claim() -> None:

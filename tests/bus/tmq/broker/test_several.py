@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from bus.tmq.broker import probing
+from bus.tmq.broker import Broker, probing
 from bus.tmq.wire import HELLO
 from bus.wire.frame import SUB, pack
-from tests.bus.tmq.broker.broker_house import House, delivered, free_urls, kill
+from tests.bus.tmq.broker.broker_house import FAST, House, delivered, free_urls, kill
 from tests.helpers.peers import until
 from tests.helpers.tmq import ReferenceClient
 
@@ -304,3 +304,21 @@ async def test_brokers_know_each_other_by_name_and_start_although_a_name_cannot_
     sub = await house.client(first)
     await sub.subscribe((1,))
     await until(lambda: len(second.registry) == 1)
+
+
+async def test_a_peer_that_is_listed_twice_is_dialled_once_and_peers_may_come_before_it_is_open(
+    house: House,
+) -> None:
+    first, second = house.broker(), house.broker()
+    url, other = first.urls[0], second.urls[0]
+    twice = house.broker(peers=[url, url])
+    await until(lambda: twice.counts["peers"] == 1 and first.counts["connections"] == 1)
+    twice.revise([url, other, other], classic_prefixes=True)
+    await until(lambda: twice.counts["peers"] == 2)
+    assert (first.counts["accepted"], second.counts["accepted"]) == (1, 1)
+    early = Broker("tcp://127.0.0.1:0", [url], **FAST)  # type: ignore[arg-type]
+    early.revise([other], classic_prefixes=True)
+    early.open(asyncio.get_running_loop())
+    house.brokers.append(early)
+    await until(lambda: early.counts["peers"] == 1 and second.counts["accepted"] == 2)
+    assert first.counts["accepted"] == 1
