@@ -66,7 +66,9 @@ class _Socket(Generic[T]):
         self._owed: dict[int, int] = {}
         self._sent_at = self._buried_at = 0.0
         self._taken = 0
-        self._nng = NngSocket(Limits(**limits), raw=self._raw, on_join=self._joined, on_leave=self._left)
+        bounds = Limits(**limits)
+        self._skipped_max = bounds.queue_messages
+        self._nng = NngSocket(bounds, raw=self._raw, on_join=self._joined, on_leave=self._left)
         self._readable = Readable(self._nng.recv_fd)
         self._closed = False
         try:
@@ -94,18 +96,32 @@ class _Socket(Generic[T]):
 
     def recv(self, timeout: float | None = None) -> T:
         """Return the next message. Raises `TimeoutError`, or `ClosedError` once the socket is closed."""
-        deadline = _deadline(timeout)
+        deadline, late = _deadline(timeout), 0
         while (item := self._item(*self._receive(deadline))) is None:
-            pass
+            late = self._late(late, deadline, time.monotonic())
         return item
 
     async def arecv(self, timeout: float | None = None) -> T:  # noqa: ASYNC109
         """Receive as `recv` does, on an asyncio loop. Cancelling loses no message."""
+        clock = asyncio.get_running_loop().time
         await self._let_others_run()
-        async with asyncio.timeout(timeout):
-            while (item := self._item(*await self._areceive())) is None:
-                await self._let_others_run()
-            return item
+        deadline, late = None if timeout is None else clock() + timeout, 0
+        while True:
+            async with asyncio.timeout_at(deadline):
+                message = await self._areceive()
+            if (item := self._item(*message)) is not None:
+                return item
+            late = self._late(late, deadline, clock())
+            await self._let_others_run()
+
+    def _late(self, late: int, deadline: float | None, now: float) -> int:
+        """Return how many messages were skipped after the deadline. Raises `TimeoutError` once there are more
+        than may have waited by then: a run of them ends no receive early, and keeps none for ever."""
+        if deadline is None or now < deadline:
+            return 0
+        if late >= self._skipped_max:
+            raise TimeoutError("no frame arrived within the timeout")
+        return late + 1
 
     def __iter__(self) -> Iterator[T]:
         """Yield the messages that arrive, until the socket is closed."""
@@ -333,9 +349,9 @@ def _deadline(timeout: float | None) -> float | None:
 def _tokens(pattern: Names) -> tuple[int, ...]:
     if isinstance(pattern, str):
         raise TokenError(f"{pattern!r} is one name, but a pattern is a tuple of names: write ({pattern!r},)")
-    return pattern if isinstance(pattern, Pattern) else _hashed(tuple(pattern))
+    return pattern if isinstance(pattern, Pattern) else _hashed(*pattern)
 
 
-@lru_cache(maxsize=4096)
-def _hashed(names: tuple[int | str, ...]) -> Pattern:
+@lru_cache(maxsize=4096, typed=True)  # True and 1.0 are equal to 1, and no names
+def _hashed(*names: int | str) -> Pattern:
     return Pattern(*names)

@@ -1,12 +1,16 @@
 """The application's socket against itself and against plain pynng."""
 
+from collections.abc import Iterator
+from itertools import islice, repeat
 from pathlib import Path
+from typing import Any
 
 import pynng
 import pytest
 import trustme
 
 from bus.client.socket import Bus, RawBus, Tls
+from bus.errors import TokenError
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import CACHE, PUB, Frame, pack, unpack
 from bus.wire.pattern import token
@@ -207,3 +211,52 @@ def test_a_departed_peer_excludes_nobody() -> None:
         wait(lambda: peer not in hub.peers, WAIT_S)
         hub.send(b"after", exclude=peer)
         assert stays.recv_bytes(WAIT_S) == b"after"
+
+
+@pytest.mark.parametrize("first", [(1,), (1, 0), ("a", 1)])
+def test_what_only_equals_a_token_is_none_also_after_that_token(first: tuple[int | str, ...]) -> None:
+    """In Python, True and 1.0 equal 1."""
+    with Bus(listen=LOOPBACK) as bus:
+        bus.send(first)
+        for other in (bool, float):
+            names: list[Any] = [name if isinstance(name, str) else other(name) for name in first]
+            with pytest.raises(TokenError):
+                bus.send(names)
+        bus.send(first)
+
+
+class Full(Bus):
+    """A bus at which messages wait."""
+
+    waiting: Iterator[bytes] = iter(())
+
+    def _receive(self, deadline: float | None) -> tuple[bytes, int]:
+        message = next(self.waiting, None)
+        return super()._receive(deadline) if message is None else (message, 0)
+
+    async def _areceive(self) -> tuple[bytes, int]:
+        message = next(self.waiting, None)
+        return await super()._areceive() if message is None else (message, 0)
+
+
+@pytest.mark.parametrize("limit_s", [0, -1.0, WAIT_S])
+async def test_a_receive_gets_the_frame_that_waits_behind_messages_that_are_none(limit_s: float) -> None:
+    with Full(listen=LOOPBACK) as bus:
+        for count in (1, 63, 64, 65, 200):
+            bus.waiting = iter([*[b"junk"] * count, pack(PUB, TEMP, b"1")] * 2)
+            assert bus.recv(limit_s).data == b"1"
+            assert (await bus.arecv(limit_s)).data == b"1"
+        with pytest.raises(TimeoutError):
+            bus.recv(0)
+        with pytest.raises(TimeoutError):
+            await bus.arecv(0)
+
+
+async def test_messages_that_are_no_frames_and_never_end_keep_no_receive_for_ever() -> None:
+    with Full(listen=LOOPBACK, queue_messages=64) as bus:
+        bus.waiting = islice(repeat(b"junk"), 100_000)
+        with pytest.raises(TimeoutError):
+            bus.recv(0)
+        with pytest.raises(TimeoutError):
+            await bus.arecv(0)
+        assert 64 < bus.rejected < 1000
