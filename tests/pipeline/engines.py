@@ -36,15 +36,15 @@ _INTERPRETED: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Settings by which Spark interprets plans instead of compiling them: of few rows that costs less."""
+"""Settings by which Spark interprets plans instead of compiling them: of few rows that costs half as much.
+What users get is held by tests in `compiled`."""
+_COMPILED: Final = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 _JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # which Java itself reads
 _COMPILES_FAST: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-SHORT_LIVED: Final = {_JAVA_OPTIONS: _COMPILES_FAST}
-"""The environment of a Java that runs for seconds: it compiles fast rather than well."""
-SHORT_LIVED_INTERPRETED: Final = {
+SHORT_LIVED: Final = {
     _JAVA_OPTIONS: " ".join((_COMPILES_FAST, *(f"-D{name}={value}" for name, value in _INTERPRETED.items())))
 }
-"""The same, of one that also interprets plans."""
+"""The environment of a Java that runs for seconds: it compiles fast rather than well, and no plans."""
 _ON_SAIL: Final = Where(SAIL, memory="2g")
 _ON_SPARK: Final = Where(master="local[2]", memory="3g")
 
@@ -125,12 +125,14 @@ def _started(connect_port: int, writes_archive: bool) -> session.Local | None:
     there is no Java."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the workers of Connect's clients
     before = os.environ.get(_JAVA_OPTIONS)
-    settings = {
-        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-        "spark.connect.grpc.binding.port": str(connect_port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-    }
-    words = [f"-D{name}={value}" for name, value in settings.items()] if connect_port else []
+    settings = dict(_INTERPRETED)
+    if connect_port:
+        settings |= {
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.port": str(connect_port),
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+        }
+    words = [f"-D{name}={value}" for name, value in settings.items()]
     words += [archives.NOTES] if writes_archive else []
     os.environ[_JAVA_OPTIONS] = " ".join(filter(None, (before, *words)))
     try:
@@ -139,6 +141,16 @@ def _started(connect_port: int, writes_archive: bool) -> session.Local | None:
         os.environ.pop(_JAVA_OPTIONS, None)
         if before is not None:
             os.environ[_JAVA_OPTIONS] = before
+
+
+@contextmanager
+def compiled(spark: "SparkSession") -> Iterator[None]:
+    """Let Spark compile plans in the block, as it does for users."""
+    for name, value in _COMPILED.items():
+        spark.conf.set(name, value)
+    yield
+    for name in _COMPILED:
+        spark.conf.unset(name)
 
 
 def plan(frame: "DataFrame") -> str:

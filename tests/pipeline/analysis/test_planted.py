@@ -27,6 +27,7 @@ from pipeline.analysis.shared.expected import SEGMENTS_A_WORD
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import read as capture
+from tests.pipeline.engines import compiled
 from tests.rigs.planted import ENVELOPES, HEARTBEAT, KINDS, Plan, Truth, generate, maker
 from tests.rigs.planted.exact import found, hard, wrong
 from tests.rigs.planted.exact import planted as planted_in
@@ -208,10 +209,11 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
 @pytest.mark.parametrize("name", ["holes in what recorders wrote", "more segments than a word holds"])
 def test_spark_finds_every_fault_and_no_other(spark: "SparkSession", tmp_path: Path, name: str) -> None:
     made = make(tmp_path, spark, CASES[name])
-    audited = findings.audit(made.rows)
-    test_the_audit_finds_every_fault_and_no_other(made, audited)
-    test_the_ledgers_are_read_and_beside_the_traffic(made, audited)
-    test_what_the_recorders_missed_is_counted(made, audited)
+    with compiled(spark):
+        audited = findings.audit(made.rows)
+        test_the_audit_finds_every_fault_and_no_other(made, audited)
+        test_the_ledgers_are_read_and_beside_the_traffic(made, audited)
+        test_what_the_recorders_missed_is_counted(made, audited)
 
 
 @pytest.mark.slow
@@ -230,7 +232,8 @@ def test_a_standby_that_is_quiet_at_the_end(
 @pytest.mark.engines(SPARK)
 @pytest.mark.slow
 def test_many_rows_exactly_on_spark(spark: "SparkSession", tmp_path: Path) -> None:
-    exactly(spark, tmp_path, hard(ROWS, MIXED))
+    with compiled(spark):
+        exactly(spark, tmp_path, hard(ROWS, MIXED))
 
 
 def exactly(spark: "SparkSession", directory: Path, plan: Plan) -> None:

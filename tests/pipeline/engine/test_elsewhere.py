@@ -25,6 +25,7 @@ from capture.schema import Kind
 from pipeline import jobs
 from pipeline.engine.session import SMALL
 from pipeline.input import read as capture
+from tests.pipeline.engines import compiled
 from tests.pipeline.every_job import TABLES, Answers, answers
 from tests.pipeline.processes import PLAN, on_sail, run, there
 
@@ -45,7 +46,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def here(spark: "SparkSession", directory: Path) -> Answers:
-    found = answers(spark, capture.root(str(directory)), str(directory))
+    with compiled(spark):
+        found = answers(spark, capture.root(str(directory)), str(directory))
     assert set(found) == set(TABLES)
     empty = {f"{job} {table}" for job, tables in found.items() for table, rows in tables.items() if not rows}
     # nobody published any; the recorders missed nothing; all was looked at

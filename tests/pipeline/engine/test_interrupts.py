@@ -3,25 +3,15 @@
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from pipeline.engine import jars, java
-from pipeline.errors import PipelineError
 from pipeline.input import sample
 from tests.helpers import ROOT, alone
+from tests.pipeline.engines import SHORT_LIVED, has_spark
 
 LIMIT_S = 60
-
-
-def has_spark() -> bool:
-    """Return whether Spark and a Java are installed."""
-    try:
-        return find_spec("pyspark") is not None and jars.installed() and bool(java.find())
-    except PipelineError:
-        return False
 
 
 @pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
@@ -31,7 +21,9 @@ def test_the_status_tells_the_signal_and_no_stack_is_shown(number: signal.Signal
     sample.write(tmp_path)
     words = [sys.executable, "-m", "buscoupler", "latency", str(tmp_path), "--master", "local[1]"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=alone()) as job:
+    with subprocess.Popen(
+        words, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=alone() | SHORT_LIVED
+    ) as job:
         try:
             assert job.stderr is not None
             while "files" not in (line := job.stderr.readline()):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT, alone
-from tests.pipeline.engines import SHORT_LIVED_INTERPRETED, has_spark
+from tests.pipeline.engines import SHORT_LIVED, has_spark
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
@@ -38,7 +38,7 @@ class Machine:
         if not archive(java.find()).exists():
             (path / "no directory").touch()  # so there is no place for one, which takes long to write
             places |= {"XDG_CACHE_HOME": str(path / "no directory")}
-        self._environment = alone() | SHORT_LIVED_INTERPRETED | places | {"PYTHONPATH": str(ROOT)}
+        self._environment = alone() | SHORT_LIVED | places | {"PYTHONPATH": str(ROOT)}
         sample.write(self.capture)
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":

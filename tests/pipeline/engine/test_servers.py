@@ -33,7 +33,7 @@ pytest.importorskip("pysail")
 from pipeline.engine import choice, java, serve
 from pipeline.engine.jars import spark_home
 from pipeline.engine.jvm import archived, options, until
-from tests.pipeline.engines import QUICK, SHORT_LIVED_INTERPRETED
+from tests.pipeline.engines import QUICK, SHORT_LIVED
 from tests.pipeline.every_job import TABLES, Answers, without_all_but
 from tests.pipeline.processes import PLAN, on_sail, several, tables, there
 
@@ -49,7 +49,7 @@ FEW: Final = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.a
 def short_lived() -> Iterator[None]:
     """Let each Java of this module compile as little as it can."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in SHORT_LIVED_INTERPRETED.items():
+        for name, value in SHORT_LIVED.items():
             patch.setenv(name, value)
         yield
 

@@ -37,7 +37,7 @@ from pipeline.input.read import by_engine, read, root
 from pipeline.input.span import WHOLE, Span, time_ns
 from pipeline.input.stored import Listing
 from tests.helpers import s3
-from tests.pipeline.engines import QUICK
+from tests.pipeline.engines import QUICK, SHORT_LIVED
 from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def ran(job: str, where: str, *words: str) -> "subprocess.CompletedProcess[str]"
     """Run a command as a process, whose Java and workers have the store's credentials from it."""
     command = [sys.executable, "-m", "buscoupler", job, where, "--json", "-q", *words]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=500, cwd=ROOT, env=alone(), check=False
+        command, capture_output=True, text=True, timeout=500, cwd=ROOT, env=alone() | SHORT_LIVED, check=False
     )
 
 
