@@ -61,6 +61,7 @@ class Clients:
             "deaths": self.deaths,
             "adopted": self.adopted,
             "routes": len(self.presence),
+            "unnoted": self.presence.unnoted,
         }
 
     def open(self, loop: AbstractEventLoop) -> None:

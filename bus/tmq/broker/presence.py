@@ -6,7 +6,7 @@ up when it has been silent for too long. A client of 2015 is always away and say
 publishers notice its death.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -24,7 +24,8 @@ LOOK_S: Final = 10.0
 GIVEN_UP_S: Final = 90.0
 """The silence of a client of ours that has no connection, until it counts as dead."""
 _AT_ONCE: Final = 64  # addresses looked for, each time
-_AGAIN_S: Final = 1.0  # between two searches for addresses that are registered no more
+_AGAIN_S: Final = 1.0  # between two searches for addresses that are not registered
+_SEARCHED: Final = 4096  # addresses of all hosts, each time
 
 
 @dataclass(slots=True)
@@ -43,17 +44,19 @@ class _Client(Generic[C]):
 class Presence(Generic[C]):
     """The clients of a broker by address, and how many of each host are away.
 
-    `knows(address)` tells whether an address is registered. At most `limit` clients of ours are remembered.
+    `knows(address)` tells whether an address is registered. At most `limit` clients of ours are remembered;
+    one that is away and has registered nothing for a second makes room, first of a host that has more than
+    `away` of them. `unnoted` counts greetings for which there was no room all the same.
     """
 
     def __init__(self, knows: Callable[[Address], bool], limit: int, away: int = AWAY) -> None:
-        self.away = away
+        self.away, self.unnoted = away, 0
         self._knows, self._limit = knows, limit
         self._clients: dict[Address, _Client[C]] = {}
         self._at: dict[C, Address] = {}
         self._away: dict[str, dict[Address, None]] = {}
         self._hosts: dict[Address, str] = {}  # of those that are away
-        self._searched_s: dict[str, float] = {}
+        self._searched_s: dict[tuple[str, str], float] = {}
 
     def __contains__(self, address: object) -> bool:
         """Return whether a client has greeted, so that it takes a greeting."""
@@ -81,7 +84,7 @@ class Presence(Generic[C]):
         Ask `moved` first for the address that the connection had.
         """
         before = self._clients.get(address)
-        if before is None and len(self._clients) >= self._limit:
+        if before is None and not self._has_room(now_s):
             return False
         self._at[connection] = address
         self._come(address)
@@ -101,9 +104,9 @@ class Presence(Generic[C]):
 
     def was_here(self, host: str, number: int, address: Address, now_s: float) -> None:
         """Note the greeting of a client on a connection that has ended since. It is looked for."""
-        if address not in self._clients and len(self._clients) < self._limit:
+        if address not in self._clients and self._has_room(now_s):
             self._clients[address] = _Client(number, host, None, now_s, now_s)
-            self._go(host, address)
+            self._leave(host, address, now_s)
 
     def lost(self, connection: C, now_s: float) -> Address | None:
         """Note that a connection is gone. Return the address of its client, which must be looked for."""
@@ -113,8 +116,30 @@ class Presence(Generic[C]):
         client = self._clients[address]
         client.connection, client.look_s = None, now_s + LOOK_S
         client.hear(now_s)
-        self._go(client.host, address)
+        self._leave(client.host, address, now_s)
         return address
+
+    def _has_room(self, now_s: float) -> bool:
+        """Return whether one more client may be noted. Count it if not."""
+        if len(self._clients) >= self._limit and self._may_search("all", "", now_s):
+            self._shed(islice(self._clients, _SEARCHED), now_s)
+        has_room = len(self._clients) < self._limit
+        self.unnoted += not has_room
+        return has_room
+
+    def _leave(self, host: str, address: Address, now_s: float) -> None:
+        """Note that a client is away. Who only greets takes no more places than its host has."""
+        self._go(host, address)
+        if len(self._away[host]) > self.away and self._may_search("greeted", host, now_s):
+            self._shed(self._away[host], now_s)
+
+    def _shed(self, addresses: Iterable[Address], now_s: float) -> None:
+        """Forget those that are away and have registered nothing. Registrations may come for a second."""
+        for address in tuple(addresses):
+            client = self._clients.get(address)
+            is_away = client is not None and client.connection is None and client.heard_s <= now_s - _AGAIN_S
+            if is_away and not self._knows(address):
+                self.forget(address)
 
     def heard(self, address: Address, now_s: float) -> None:
         """Note that a client has repeated a registration, by whatever connection."""
@@ -173,13 +198,19 @@ class Presence(Generic[C]):
 
     def _clear(self, host: str, now_s: float) -> bool:
         """Forget addresses that are registered no more. Return whether there is room by now."""
-        if now_s - self._searched_s.get(host, -_AGAIN_S) < _AGAIN_S:
+        if not self._may_search("registered", host, now_s):
             return False
-        self._searched_s = {h: at_s for h, at_s in self._searched_s.items() if now_s - at_s < _AGAIN_S}
-        self._searched_s[host] = now_s
         for address in [address for address in self._away.get(host, ()) if not self._knows(address)]:
             self._come(address)
         return len(self._away.get(host, ())) < self.away
+
+    def _may_search(self, what: str, host: str, now_s: float) -> bool:
+        """Return whether a search among the addresses of a host is due again."""
+        if now_s - self._searched_s.get((what, host), -_AGAIN_S) < _AGAIN_S:
+            return False
+        self._searched_s = {one: at_s for one, at_s in self._searched_s.items() if now_s - at_s < _AGAIN_S}
+        self._searched_s[what, host] = now_s
+        return True
 
     def forget(self, address: Address) -> None:
         """Forget a client that is gone. Idempotent."""

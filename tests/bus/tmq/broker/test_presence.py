@@ -163,6 +163,29 @@ def test_what_is_remembered_is_bounded() -> None:
         small.was_here(HOST, number, (HOST, number + 100), 0.0)
     assert [(HOST, port) in small for port in (1, 100, 2, 3, 101)] == [True, True, True, False, False]
     assert len(small) == 2
+    assert small.unnoted == 17
+
+
+@pytest.mark.parametrize("hosts", [1, 20, 1000])
+@pytest.mark.parametrize("way", ["greets and ends", "was here"])
+def test_strangers_who_greet_and_register_nothing_take_nobodys_place_for_long(way: str, hosts: int) -> None:
+    """One of them had all places for minutes, and nobody was told of the honest ones that were not noted."""
+    registered = set[Address]()
+    presence = Presence[int](registered.__contains__, 2000)
+    for number in range(10_000):
+        host, now_s = f"10.1.{number % hosts}", number / 500
+        if way == "was here":
+            presence.was_here(host, number, (host, number), now_s)
+        else:
+            presence.greeted(number, host, number, (host, number), now_s)
+            presence.lost(number, now_s)
+        if number % 500 == 0:
+            at = ("10.0.0.9", number + 1)
+            presence.greeted(-number - 1, at[0], number, at, now_s)
+            assert presence.is_at(at, -number - 1)
+            registered.add(at)
+    assert all(address in presence for address in registered)
+    assert presence.unnoted == 0
 
 
 @pytest.mark.parametrize("count", [1, 64, 1000, 10_000])
