@@ -222,8 +222,9 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "taps": Key(
         [_TAP],
-        "each recorder: messages `captured` and `lost`, `losing` if some were within a minute, "
-        "`waiting_bytes` of the `ring_bytes`, rows `written`, `files` finished and `deleted`",
+        "each recorder: messages `captured` and `lost`, also those that its `pattern` leaves out, `losing` "
+        "if some were lost within a minute, `waiting_bytes` of the `ring_bytes`, rows `written`, `files` "
+        "finished and `deleted`",
     ),
     "values": Key(
         [_VALUE],

@@ -249,8 +249,8 @@ def _services(status: Status) -> Iterator[Metric]:
 def _taps(status: Status) -> Iterator[Metric]:
     taps = [((tap["name"],), tap) for tap in status["taps"]]
     for key, words in (
-        ("captured", "Messages that it recorded."),
-        ("lost", "Messages for which it had no room."),
+        ("captured", "Messages that it took; `pattern` then leaves some out."),
+        ("lost", "Messages for which it had no room, also such that `pattern` would leave out."),
     ):
         family = CounterMetricFamily(f"buscoupler_tap_{key}", words, labels=["tap"])
         yield _filled(family, _summed(taps, key))

@@ -67,9 +67,9 @@ class Recorder:
 
     `state` is `closed`, `up` or `waiting` (no disk or no writer: it retries), `fault` the last error,
     `losses` the number of writer processes that ended by themselves. `captured` counts messages put into the
-    ring, `lost` those that found it full. `progress` is the writer's last report, and `counts` has what all
-    writers have reported: rows `written`, `files` finished and `deleted`. `names` are stored beside the
-    capture.
+    ring, `lost` those that found it full: both before the writer leaves out what is not of `pattern`.
+    `progress` is the writer's last report, and `counts` has what all writers have reported: rows `written`,
+    `files` finished and `deleted`. `names` are stored beside the capture.
     """
 
     def __init__(
