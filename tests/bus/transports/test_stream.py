@@ -140,8 +140,8 @@ async def test_peers_that_come_and_go_are_normal_life_and_one_cause(
 async def test_a_silent_peer_is_closed_after_the_time_limit() -> None:
     async with serving("tcp://127.0.0.1:0", handshake_s=0.01) as (hub, link):
         silent = SpPeer(link.url, greet=b"")
-        await until(lambda: link.pipes)
         assert await to_thread(silent.at_end)
+        await until(lambda: not link.pipes)
         assert not hub.pipes
         silent.close()
 

@@ -121,7 +121,7 @@ async def test_many_that_connect_and_vanish_under_traffic_leave_nothing(url: str
             await to_thread(vanish, number)
             ear.say(bytes(3000))
         await until(lambda: not link.pipes)
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(os.listdir("/proc/self/fd")) <= before  # of a test before, some may have been open
         assert hub.pipes == (ear,)
 
 

@@ -46,12 +46,14 @@ async def test_every_size_crosses_to_another_process_and_back() -> None:
     async with python("can_echo", "can1", "9"):
         with can_link(hub, "can0", 1) as link:
             await until(lambda: link.state == "up", PATIENCE_S)
-            messages = [frame(size) for size in SIZES]
-            say(hub, heard, *messages)
-            await until(lambda: len(heard.messages) == len(messages), PATIENCE_S)
-            assert heard.messages == messages
+            said: list[bytes] = []
+            for size in SIZES:
+                said.append(frame(size))
+                say(hub, heard, said[-1])
+                await until(lambda: len(heard.messages) == len(said), PATIENCE_S, f"a frame of {size} bytes")
+            assert heard.messages == said
             await until(lambda: link.stats.queued == 0, PATIENCE_S)
-            assert link.stats.sent == len(messages)
+            assert link.stats.sent == len(said)
             assert link.stats.balance() == 0
 
 

@@ -17,6 +17,8 @@ from pipeline.input import since
 from tests.helpers import ROOT, alone
 from tests.rigs.planted import Plan, generate
 
+pytestmark = pytest.mark.timeout(300)  # several commands, each with an engine of its own
+
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -226,7 +226,9 @@ async def test_a_broker_refuses_more_patterns_than_it_takes_and_says_so(net: Net
     bus = await net.bus(broker, patterns=100)
     bus.say(*(frame(Pattern(number)) for number in range(100)))
     await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 100})
-    assert broker.stats.rejected == {"registrations of one address": 51}
+    rejected = broker.stats.rejected
+    assert list(rejected) == ["registrations of one address"]
+    assert rejected["registrations of one address"] >= 51  # each is asked for again later
 
 
 def test_the_pattern_that_was_unused_longest_makes_room_if_it_is_idle() -> None:
