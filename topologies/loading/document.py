@@ -14,6 +14,7 @@ from yaml.error import Mark, MarkedYAMLError, YAMLError
 from yaml.events import AliasEvent, Event
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
+from yaml.scanner import ScannerError
 
 from bus.schema import Where
 from topologies.findings import Finding, error, note
@@ -22,6 +23,7 @@ from topologies.loading.variables import Use, VariableError, expanded
 CHARACTERS_MAX = 1 << 20
 NODES_MAX = 50_000  # an alias counts as many as the nodes that it stands for
 DEPTH_MAX = 32
+_DEEP = f"nested deeper than {DEPTH_MAX}"
 _BREAK = re.compile("[\x85\u2028\u2029]")
 """Characters that end a line, and so a comment, in YAML 1.1 alone: no editor shows that they do."""
 _INDENT = "is this line, or one above, indented wrong, or no blank behind a key's colon?"
@@ -53,13 +55,20 @@ class _Loader(SafeLoader):
         self._is_key = False
         self._sizes: dict[int, int] = {}
 
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        """Refuse too many brackets here: composing would see that after hundreds more of them, each of which
+        PyYAML compares with all before it."""
+        if self.flow_level >= DEPTH_MAX:
+            raise ScannerError(None, None, _DEEP, self.get_mark())  # type: ignore[no-untyped-call]
+        super().fetch_flow_collection_start(token)
+
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         event: Event = self.peek_event()  # type: ignore[no-untyped-call]
         alias, before = isinstance(event, AliasEvent), self._nodes
         mark: Any = event.start_mark
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise ComposerError(None, None, f"nested deeper than {DEPTH_MAX}", mark)
+            raise ComposerError(None, None, _DEEP, mark)
         self._is_key = isinstance(parent, MappingNode) and index is None
         node = super().compose_node(parent, index)
         self._depth -= 1
