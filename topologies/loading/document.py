@@ -59,7 +59,7 @@ class _Loader(SafeLoader):
         """Refuse too many brackets here: composing would see that after hundreds more of them, each of which
         PyYAML compares with all before it."""
         if self.flow_level >= DEPTH_MAX:
-            raise ScannerError(None, None, _DEEP, self.get_mark())  # type: ignore[no-untyped-call]
+            raise ScannerError(None, None, _DEEP, self.get_mark())
         super().fetch_flow_collection_start(token)
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
