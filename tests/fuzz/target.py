@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-INPUTS: Final = 3_000
+INPUTS: Final = 1_000
 """The inputs that `make test` gives a target, other ones each time, unless its record says why fewer."""
 
 Pieces = Sequence[bytes]

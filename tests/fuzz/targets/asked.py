@@ -115,7 +115,7 @@ TARGETS: Final = (
         _rtu,
         _rtu_seeds,
         whole=True,
-        inputs=1_000,
+        inputs=500,
         why=WHY,
     ),
     Target(
@@ -124,7 +124,7 @@ TARGETS: Final = (
         _tcp,
         _tcp_seeds,
         whole=True,
-        inputs=1_000,
+        inputs=500,
         why=WHY,
     ),
     Target(

@@ -192,7 +192,7 @@ TARGETS: Final = (
         _drive,
         _seeds,
         whole=True,
-        inputs=2_000,
+        inputs=500,
         why="0.5 ms an input: each makes a translator",
         grown=lambda n: [
             recorded(*(_frame(0x100, bytes((n & 255, i & 255, 0, 0, 0, 0, 0, 0))) for i in range(n)))
@@ -207,7 +207,7 @@ TARGETS: Final = (
             recorded(b'{"Page":1,"Level":7}', b"1e3", b"nan", b"-500", b"", b"", b"0x10"),
         ],
         whole=True,
-        inputs=1_000,
+        inputs=500,
         why="1 ms an input: each makes a translator",
     ),
     Target(

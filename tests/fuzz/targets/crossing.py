@@ -137,8 +137,6 @@ TARGETS: Final = (
         _crossed,
         _seeds,
         whole=True,
-        inputs=2_000,
-        why="0.3 ms an input: two buses and a bridge are made",
     ),
     Target(
         "fronts",
@@ -146,7 +144,7 @@ TARGETS: Final = (
         _fronted,
         lambda: [bytes((n,)) + _seeds()[n % 3] for n in range(2 * len(FRONTS))],
         whole=True,
-        inputs=1_000,
+        inputs=500,
         size=512,
         why="1 ms an input: two bridges with fronts are made",
     ),

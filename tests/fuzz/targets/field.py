@@ -27,7 +27,7 @@ def _target(form: Format) -> Target:
         return [written(form, some(12, form)), written(form, some(3, form, seed=2))]
 
     words = f"files of the format {form.key}"
-    return Target(f"file-{form.key}", words, feed, seeds, (CaptureError,), whole=True, inputs=1_000, why=_WHY)
+    return Target(f"file-{form.key}", words, feed, seeds, (CaptureError,), whole=True, inputs=500, why=_WHY)
 
 
 def _packed(pieces: Pieces) -> object:
@@ -56,7 +56,7 @@ TARGETS: Final = (
         _packed_seeds,
         (CaptureError,),
         whole=True,
-        inputs=1_000,
+        inputs=500,
         why=_WHY,
     ),
 )

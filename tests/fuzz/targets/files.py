@@ -111,7 +111,5 @@ TARGETS: Final = (
         _journal,
         _journal_seeds,
         whole=True,
-        inputs=2_000,
-        why="0.3 ms an input: a file is written, and read by Arrow",
     ),
 )

@@ -107,7 +107,7 @@ TARGETS: Final = (
         lambda: [pack_head(Head(1, 1, 0)) + b"".join(record.encoded for record in _records())],
         whole=True,
         grown=_segment_grown,
-        inputs=2_000,
+        inputs=500,
         why="0.5 ms an input: all of a journal is verified and read",
     ),
     Target(
@@ -116,7 +116,7 @@ TARGETS: Final = (
         _notes,
         _notes_seeds,
         whole=True,
-        inputs=1_500,
+        inputs=500,
         why="1 ms an input: a file is read, written anew and read again",
     ),
     Target("identity", "identities of journals", _identity, _identity_seeds, (JournalError,), whole=True),

@@ -340,8 +340,6 @@ TARGETS: Final = (
         _mailbox,
         _mailbox_seeds,
         whole=True,
-        inputs=2_000,
-        why="0.2 ms an input: every two bytes are a turn of the controller",
     ),
     Target(
         "mailbox-target", "what a controller writes to its target", _mailbox_target, written_seeds, whole=True

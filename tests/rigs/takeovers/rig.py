@@ -20,7 +20,7 @@ from tests.helpers.ports import free_port
 from tests.rigs.takeovers.relays import Line, Relay, Relays
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
-_ASK_S = 0.02  # between two looks at a status
+_ASK_S = 0.05  # between two looks at a status, which costs a gateway some 4 ms
 PATIENCE_S = 120.0  # of the rig with processes, on a machine that is starved
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
