@@ -23,10 +23,11 @@ from capture import parquet
 from capture.files import boot_of, finished, gateway_of, opened
 from capture.schema import Kind
 from pipeline import jobs
+from pipeline.engine.choice import SAIL
 from pipeline.engine.session import SMALL
 from pipeline.input import read as capture
 from tests.pipeline.engines import compiled
-from tests.pipeline.every_job import TABLES, Answers, answers
+from tests.pipeline.every_job import TABLES, Answers, answers, without_all_but
 from tests.pipeline.processes import PLAN, on_sail, run, there
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 ITEMS: Final = 300
+OVER_CONNECT: Final = (
+    tuple(TABLES) if "BUSCOUPLER_EVERY_JOB" in os.environ else ("logs", "signals", "quality")
+)
+"""The jobs over Connect, besides a report, which is of the others; `tokens` are asked for at a resident
+server (tests/pipeline/engine/test_servers.py)."""
 ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
 
 
@@ -55,11 +61,20 @@ def here(spark: "SparkSession", directory: Path) -> Answers:
     return found
 
 
-def test_a_connect_session_gives_the_same(here: Answers, directory: Path, connect_port: int) -> None:
+def test_a_connect_session_gives_the_same(
+    here: Answers, directory: Path, connect_port: int, tmp_path: Path
+) -> None:
     if not connect_port:
         pytest.skip("Connect's client is not installed: pip install -e '.[connect]'")
-    settings = [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
-    assert there(directory, "--remote", f"sc://127.0.0.1:{connect_port}", *settings) == here
+    words = [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
+    words += ["--remote", f"sc://127.0.0.1:{connect_port}"]
+    found = there(directory, *words, *without_all_but(*OVER_CONNECT))
+    assert found == {job: here[job] for job in OVER_CONNECT}
+    pages = []
+    for name, where in (("connect", words), ("sail", ["--engine", SAIL])):
+        run("-m", "buscoupler", "report", str(directory), "-o", str(tmp_path / name), "-q", *where)
+        pages.append((tmp_path / name).read_text())
+    assert pages[0] == pages[1]
 
 
 def test_a_session_that_somebody_has_closed_is_one_clear_line(

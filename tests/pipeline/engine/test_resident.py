@@ -92,15 +92,13 @@ def test_the_next_command_comes_to_the_same_spark(machine: Machine) -> None:
         both = list(pool.map(lambda _: machine.last(), range(2)))
     first = machine.server
     assert (machine.place / server.SERVER).stat().st_mode & 0o777 == 0o600
-    assert [private, machine.last("--parquet", "out")] == both
-    assert any((machine.home / "out" / "last" / "last").glob("*.parquet"))  # not where the server runs
+    assert both == [private] * 2
     damaged = next((machine.capture / "capture").glob("date=*/gateway=*")) / "damaged.parquet"
     damaged.write_bytes(b"PAR1")
-    done = machine.run("last", str(machine.capture), "--json", "--skip-bad")
+    done = machine.run("last", str(machine.capture), "--json", "--skip-bad", "--parquet", "out")
     damaged.unlink()
     assert (done.returncode, json.loads(done.stdout) | {"run": 0}) == (3, private | {"run": 0})
-    done = machine.run("report", str(machine.capture), "-o", "page.html")
-    assert (done.returncode, done.stdout.strip() in (machine.home / "page.html").read_text()) == (0, True)
+    assert any((machine.home / "out" / "last" / "last").glob("*.parquet"))  # not where the server runs
     assert machine.server == first
 
 
