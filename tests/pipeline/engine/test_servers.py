@@ -16,11 +16,13 @@ import venv
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 import psutil
 import pytest
+from packaging.requirements import Requirement
 
 from tests.helpers import ROOT, alone, s3
 from tests.helpers.ports import free_port
@@ -38,8 +40,10 @@ from tests.pipeline.every_job import TABLES, Answers, without_all_but
 from tests.pipeline.processes import PLAN, on_sail, several, tables, there
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
-ON_CLUSTER: Final = tuple(TABLES) if "BUSCOUPLER_EVERY_JOB" in os.environ else ("audit", "rates")
+CLIENT: Final = "pyspark-client==4.2.0"
+BESIDE: Final = ("pysail", "pandas", "pyarrow", "numpy", "PyYAML", "pynng")
+"""What our jobs need beside the client."""
+ON_CLUSTER: Final = tuple(TABLES) if "BUSCOUPLER_EVERY_JOB" in os.environ else ("audit",)
 AT_SERVER: Final = ("last", "tokens")
 FROM_STORE: Final = ("audit", "rates", "last", "failovers")
 FEW: Final = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.adaptive.enabled=false")
@@ -177,19 +181,44 @@ def test_a_cluster_of_two_workers_one_of_which_is_killed_gives_the_same(
 
 
 def client_alone() -> str:
-    """The Python of an environment with Spark's client, but not Spark, which is made once."""
+    """The Python of an environment with Spark's client, but not Spark, which is made once.
+
+    What the client and our jobs need besides are links to what is installed here, which is compiled already.
+    """
     home = Path(sys.prefix) / "sail"
     with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "complete").exists():
             venv.create(home, clear=True)
             pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
-            words = [*pip, "install", "-q", "--no-compile", *SAIL]
+            words = [*pip, "install", "-q", "--no-compile", "--no-deps", CLIENT]
             done = subprocess.run(words, capture_output=True, text=True)
             if done.returncode:
                 pytest.skip(f"it cannot be installed here: {done.stderr[-300:]}")
+            (place,) = home.glob("lib/python*/site-packages")
+            link_what_is_needed(place)
             (home / "complete").touch()
     return str(home / "bin" / "python")
+
+
+def link_what_is_needed(place: Path) -> None:
+    """Link what the client and our jobs need, and what that needs, as each says of itself."""
+    (client,) = (one for one in metadata.distributions(path=[str(place)]) if "pyspark" in one.name)
+    left, known = [*needed_by(client), *BESIDE], set[str]()
+    while left:
+        name = left.pop()
+        if name not in known:
+            known.add(name)
+            one = metadata.distribution(name)
+            left += needed_by(one)
+            tops = {file.parts[0] for file in one.files or ()} - {"..", "__pycache__"}
+            for top in (top for top in tops if not (place / top).exists()):  # some are of several
+                (place / top).symlink_to(Path(str(one.locate_file(top))).resolve())
+
+
+def needed_by(one: metadata.Distribution) -> list[str]:
+    wanted = map(Requirement, one.requires or ())
+    return [want.name for want in wanted if not want.marker or want.marker.evaluate({"extra": ""})]
 
 
 @pytest.mark.slow
