@@ -1,7 +1,7 @@
 """The composition root: one gateway's part of a topology as running parts, and their change at run time."""
 
 import time
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop, Handle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from appliance.status.rows import LinkRow
 from appliance.status.snapshot import brief, claims, roles, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
+from appliance.steps import PORTION
 from appliance.version import version
 from appliance.web.service import Prepared, StatusPage
 from appliance.web.service import prepare as prepare_page
@@ -99,7 +100,8 @@ class Appliance:
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
         self._loop: AbstractEventLoop | None = None
-        self._timer: TimerHandle | None = None
+        self._timer: Handle | None = None
+        self._look_now: Iterator[None] | None = None
         self._publisher, self._unpublished = (
             Publisher(self._site, clock),
             UnpublishedLines(self.gateway),
@@ -163,19 +165,47 @@ class Appliance:
 
     def _scan(self) -> None:
         assert self._loop is not None
-        try:
-            self._look(self._loop.time())
-        finally:  # a defect in one look must not end them all, and leave the last verdict standing
-            self._timer = self._loop.call_later(SCAN_S, self._scan)
+        self._look_on(self._look(self._loop.time()))
 
-    def _look(self, now_s: float) -> None:
+    def _look_on(self, look: Iterator[None]) -> None:
+        """Look as far as one turn of the loop allows."""
+        assert self._loop is not None
+        self._look_now = None
+        try:
+            if next(look, "end") is None:
+                self._look_now = look
+        finally:  # a defect in one look must not end them all, and leave the last verdict standing
+            self._timer = (
+                self._loop.call_later(SCAN_S, self._scan)
+                if self._look_now is None
+                else self._loop.call_soon(self._look_on, look)
+            )
+
+    def _look_anew(self) -> None:
+        """Give up a look that has not ended, and begin another: what it looks at has changed."""
+        if self._loop is not None and self._look_now is not None and self._timer is not None:
+            self._timer.cancel()
+            self._look_now, self._timer = None, self._loop.call_soon(self._scan)
+
+    def _look(self, now_s: float) -> Iterator[None]:
+        """Look at everything; with pauses where that is much."""
+        pauses = len(self.rows()) > PORTION
+        for _ in self._steps(now_s):
+            if pauses:
+                yield
+
+    def _steps(self, now_s: float) -> Iterator[None]:
         assert self._loop is not None
         self.health.look(now_s, lambda: self._concerns(now_s))
-        self.monitor.scan(now_s)
+        yield
+        yield from self.monitor.steps(now_s)
+        yield
         self.alarms.look(now_s, self.rows, self.monitor.rates.now, self.monitor.accounts)
+        yield
         self._transit.sample(self.hubs(), self._loop)
         if self.page.url:
             self._record(now_s)
+        yield
         self._look_at_plant(now_s)
 
     def _look_at_plant(self, now_s: float) -> None:
@@ -261,10 +291,15 @@ class Appliance:
         hubs = (hub for part in self.parts.values() for hub in part.hubs)
         return [*hubs, *self._publisher.hubs, *self.alarms.hubs]
 
-    def say(self, events: list[bytes]) -> bool:
-        """Publish these events, and the lines of the log that wait. Return whether there was anything."""
+    def say(self, events: list[bytes], before: Callable[[], None]) -> bool:
+        """Publish these events, and the lines of the log that wait. Return whether there was anything.
+
+        `before` is called first if there is.
+        """
         assert self._loop is not None
         lines = self._unpublished.drain()
+        if events or lines:
+            before()
         self._publisher.publish(self.resolved.events, events)
         self._publisher.publish(self.resolved.logs, lines)
         self._publisher.tick(self._loop)
@@ -362,6 +397,7 @@ class Appliance:
         differing, built = following.changes(self.parts), following.built
         built.close(self.parts)
         self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
+        self._look_anew()
         self._prepared, self._ring = following.page, following.ring
         self._settle_budget()
         self._show()

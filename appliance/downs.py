@@ -45,6 +45,10 @@ class Downs:
     def __init__(self) -> None:
         self._of: dict[LinkView, _Down] = {}
 
+    def concerns(self, link: LinkView) -> bool:
+        """Return whether a link is to be looked at: it is not up, or was not at the last look."""
+        return link.state != "up" or link in self._of
+
     def look(self, row: LinkRow, dropped: Counts, now: float) -> Outage | None:
         """Note the state of a link and the drops of its account. Return an outage that is to be told now.
 

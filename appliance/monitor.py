@@ -17,6 +17,7 @@ from appliance.status.health import Concern
 from appliance.status.labels import Labels
 from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
+from appliance.steps import portions
 from bus.events import Event
 from bus.hub import Hub, LinkView
 from bus.ledger import Account, Stats
@@ -45,8 +46,11 @@ class Watched(Protocol):
     def rows(self) -> Iterable[LinkRow]: ...
     def watched_links(self) -> Iterable[LinkRow]: ...
     def hubs(self) -> Iterable[Hub]: ...
-    def say(self, events: list[bytes]) -> bool:
-        """Publish these events and waiting lines of the log. Return whether there was anything."""
+    def say(self, events: list[bytes], before: Callable[[], None]) -> bool:
+        """Publish these events and waiting lines of the log. Return whether there was anything.
+
+        `before` is called first if there is.
+        """
 
 
 class Monitor:
@@ -87,52 +91,69 @@ class Monitor:
 
     def scan(self, now: float) -> None:
         """Find all changes since the last scan, then publish. `now` is in seconds, monotonic."""
+        for _ in self.steps(now):
+            pass
+
+    def steps(self, now: float) -> Iterator[None]:
+        """Scan as `scan` does, with a pause after each step, so that a loop can turn between them.
+
+        What is watched has to stay the same meanwhile, or the scan to be given up.
+        """
         rows, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
         _keep(self._links, [row.link for row in rows])
         _keep(self._loops, {hub.name for hub in hubs})
-        accounts = self.accounts = {hub.name: hub.accounts() for hub in hubs}
-        self._labels = None
-        back = self._scan_outages(accounts, now)
-        for row in rows:
-            self._scan_link(row, row.link in back)
+        accounts = dict[str, Mapping[str, Account]]()
+        for some in portions(hubs):
+            accounts |= {hub.name: hub.accounts() for hub in some}
+            yield
+        self.accounts, self._labels = accounts, None
+        back = set[LinkView]()
+        yield from self._scan_outages(accounts, back, now)
+        for few in portions(rows):
+            for row in few:
+                self._scan_link(row, row.link in back)
+            yield
         for hub in hubs:
             self._scan_loops(hub)
         self.rates.sample(accounts, now)
-        stats = _stats(accounts)
-        counts = {name: one.dropped for name, one in stats.items()}
-        _keep(self._drops, counts)  # a part that comes back counts from 0
-        _keep(self._rejects, counts)
-        for name, dropped in counts.items():
-            self._scan_drops(name, dropped, now)
-        for name, one in stats.items():
-            self._scan_rejects(name, one.rejected, now)
-        self._say(hubs, counts)
+        yield
+        self._scan_counts(_stats(accounts), now)
+        self._say(hubs)
 
-    def _say(self, hubs: list[Hub], before: dict[str, dict[str, int]]) -> None:
+    def _say(self, hubs: list[Hub]) -> None:
         """Publish waiting events, and take their own drops as known: else each would cause another event."""
         waiting, self._waiting = self._waiting, []
-        if self._watched.say(waiting):
-            accounts = {hub.name: hub.accounts() for hub in hubs}
-            for name, stats in _stats(accounts).items():
-                own = Counter(stats.dropped) - Counter(before.get(name, {}))
-                if own:
-                    last_s, seen = self._drops.get(name, (float("-inf"), {}))
-                    self._drops[name] = last_s, Counter(seen) + own
-                    self._downs.excuse(name, own)
+        before = dict[str, dict[str, int]]()
+        if not self._watched.say(waiting, lambda: before.update(_dropped(hubs))):
+            return
+        for name, dropped in _dropped(hubs).items():
+            own = Counter(dropped) - Counter(before.get(name, {}))
+            if own:
+                last_s, seen = self._drops.get(name, (float("-inf"), {}))
+                self._drops[name] = last_s, Counter(seen) + own
+                self._downs.excuse(name, own)
 
-    def _scan_outages(self, accounts: Mapping[str, Mapping[str, Account]], now: float) -> set[LinkView]:
-        """Record outages that last, and their ends. Return the links of which it is told that they are up."""
+    def _scan_outages(
+        self, accounts: Mapping[str, Mapping[str, Account]], back: set[LinkView], now: float
+    ) -> Iterator[None]:
+        """Record outages that last, and their ends. Add the links of which it is told that they are up."""
         rows = list({row.link: row for row in self._watched.rows()}.values())
         self._downs.keep(rows)
-        back = set[LinkView]()
-        for row in rows:
-            account = accounts.get(row.hub.name, {}).get(row.name)
-            outage = self._downs.look(row, account.stats.dropped if account else {}, now)
-            if outage is not None:
-                self._record_outage(row, outage)
-                back |= {row.link} if outage.ended else set()
+        for few in portions(rows):
+            for row in few:
+                if self._downs.concerns(row.link):
+                    self._scan_outage(row, accounts, back, now)
+            yield
         self.down_ms = self._downs.ages_ms(now)
-        return back
+
+    def _scan_outage(
+        self, row: LinkRow, accounts: Mapping[str, Mapping[str, Account]], back: set[LinkView], now: float
+    ) -> None:
+        account = accounts.get(row.hub.name, {}).get(row.name)
+        outage = self._downs.look(row, account.stats.dropped if account else {}, now)
+        if outage is not None:
+            self._record_outage(row, outage)
+            back |= {row.link} if outage.ended else set()
 
     def _record_outage(self, row: LinkRow, outage: Outage) -> None:
         counts = {"losses": row.link.losses, **_words(outage.missed)}
@@ -160,6 +181,14 @@ class Monitor:
         self._loops[hub.name] = hub.loops
         cut = ", ".join(f"{cut.pipe.name} for {cut.hold_down_s:g} s" for cut in hub.cuts) or "nothing now"
         self.record("loop", hub.name, f"what was sent came back; cut: {cut}", loops=hub.loops)
+
+    def _scan_counts(self, stats: Mapping[str, Stats], now: float) -> None:
+        _keep(self._drops, stats)  # a part that comes back counts from 0
+        _keep(self._rejects, stats)
+        for name, one in stats.items():
+            self._scan_drops(name, one.dropped, now)
+        for name, one in stats.items():
+            self._scan_rejects(name, one.rejected, now)
 
     def _scan_drops(self, name: str, counts: dict[str, int], now: float) -> None:
         """Record unintended drops. Drops by policies, takeovers and leaving peers are only counted."""
@@ -214,9 +243,14 @@ def _words(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _stats(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, Stats]:
-    """Return the counts of all links so far, by the names of hub and link."""
-    rows = ((hub, *one) for hub, links in accounts.items() for one in links.items())
-    return {f"{hub}/{link}": account.stats for hub, link, account in rows}
+    """Return the counts of the links that have dropped or rejected anything, by the names of hub and link."""
+    rows = ((hub, link, account.stats) for hub, links in accounts.items() for link, account in links.items())
+    return {f"{hub}/{link}": stats for hub, link, stats in rows if stats.dropped or stats.rejected}
+
+
+def _dropped(hubs: Iterable[Hub]) -> dict[str, dict[str, int]]:
+    """Return what all links have dropped so far, by the names of hub and link."""
+    return {name: one.dropped for name, one in _stats({hub.name: hub.accounts() for hub in hubs}).items()}
 
 
 def _since(told: Mapping[str, Told], now: float) -> dict[str, Told]:

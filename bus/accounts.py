@@ -76,10 +76,6 @@ class _Chain:
         stage = self.end()
         return stage is None or stage.is_there
 
-    def mark(self) -> object:
-        """Return what equals an earlier mark if the chain has counted nothing since."""
-        return self.held, self.is_there, [part.ledger(stats).mark() for stats, part in self.parts.items()]
-
     def due(self, passed: int) -> int:
         return passed - self.joined - next(iter(self.parts)).received
 
@@ -229,17 +225,17 @@ class Accounts:
         A monitor asks each hub a few times a second, and most of a large gateway's have nothing new. What
         counts messages pays nothing for it.
         """
-        due = [account.due for account in self._gone.values()]
-        missed = [vacancy.due for _, vacancy in self._vacancies.read(passed)]
-        kept = [stats.mark() for _, stats in self._kept]
-        return passed, due, missed, kept, [chain.mark() for chain in self._live.values()], self._followed()
-
-    def _followed(self) -> list[object]:
-        """Return the marks of ledgers of pipes that have left, and whether anybody still holds the pipe."""
-        if not (self._left or self._dormant):  # to iterate over weak references costs much
-            return []
-        parts = (*self._left.items(), *self._dormant.items())
-        return [(part.stage() is None, part.ledger(stats).mark()) for stats, part in parts]
+        found: list[object] = [passed]
+        found += [account.due for account in self._gone.values()]
+        found += [vacancy.due for _, vacancy in self._vacancies.read(passed)]
+        found += [stats.mark() for _, stats in self._kept]
+        for chain in self._live.values():
+            found += chain.held, chain.is_there
+            found += [part.ledger(stats).mark() for stats, part in chain.parts.items()]
+        if self._left or self._dormant:  # to iterate over weak references costs much
+            parts = (*self._left.items(), *self._dormant.items())
+            found += [(part.stage() is None, part.ledger(stats).mark()) for stats, part in parts]
+        return found
 
     def _add_up(self, passed: int) -> dict[str, Account]:
         self._sweep()

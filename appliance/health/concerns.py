@@ -46,10 +46,9 @@ class Told(NamedTuple):
 def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator[Concern]:
     """Yield links that are not up for a while (`lasting`), or have a condition that is not well."""
     for row in {row.link: row for row in rows}.values():
-        found = judged(row.link.condition)
         if row.link in lasting:
             yield Concern("trouble", row.source, row.fault or "nothing answers")
-        elif found.word != "ok":
+        elif (found := judged(row.link.condition)).word != "ok":
             yield Concern(found.word, row.source, found.text)
 
 

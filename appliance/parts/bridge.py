@@ -77,6 +77,11 @@ class BridgePart(BasePart):
         self.candidacy: Candidacy | None = None
         self._hearing: tuple[Hear, ...] = ()
         self._unopened: list[LinkRow] = []
+        self._rows: list[
+            LinkRow
+        ] = []  # of legs and links that could not be opened: they change at reloads only
+        self._watched: list[LinkRow] = []
+        self._links: list[Link] = []
         self._fresh: list[
             tuple[Link, float]
         ] = []  # links that a reload opened, and until when they may come up
@@ -86,7 +91,7 @@ class BridgePart(BasePart):
 
     @property
     def links(self) -> list[Link]:
-        return [leg.end.link for leg in self.legs if not isinstance(leg.end.link, Patch)]
+        return self._links
 
     @property
     def entries(self) -> list[Entry]:
@@ -103,7 +108,7 @@ class BridgePart(BasePart):
 
     @property
     def rows(self) -> list[LinkRow]:
-        return apart([*(leg.row for leg in self.legs), *self._unopened])
+        return self._rows
 
     @property
     def services(self) -> list[Reporter]:
@@ -111,7 +116,12 @@ class BridgePart(BasePart):
 
     @property
     def watched(self) -> list[LinkRow]:
-        return apart(leg.row for leg in self.legs if leg.resolved.bus is None)
+        return self._watched
+
+    def _note_rows(self) -> None:
+        self._rows = apart([*(leg.row for leg in self.legs), *self._unopened])
+        self._watched = apart(leg.row for leg in self.legs if leg.resolved.bus is None)
+        self._links = [leg.end.link for leg in self.legs if not isinstance(leg.end.link, Patch)]
 
     def _plans(self, resolved: ResolvedBridge, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
         return [self._plan(side, buses) for side in resolved.sides]
@@ -206,6 +216,7 @@ class BridgePart(BasePart):
             kept = None if before is None else before.reading
             reading = self._reading(side, resolved, end.link.name, kept)
             self.legs.append(Leg(row, resolved, side, end, door, reading))
+        self._note_rows()
 
     def _reading(self, side: Side, resolved: ResolvedSide, link: str, old: Reading | None) -> Reading | None:
         """Return what keeps the last values of a side's devices: the old one, if there is one, revised."""
@@ -372,6 +383,7 @@ class BridgePart(BasePart):
                 self.hub.remove(leg.side)
                 self._unopened.append(leg.row._replace(failure=trouble[0].detail))
             failed += trouble
+        self._note_rows()
         if claims and self.candidacy is not None:
             self.candidacy.open(loop)
         return failed

@@ -27,6 +27,8 @@ class Judgement(NamedTuple):
         return f"{controller(self.shown)}: {self.why}"
 
 
+_WELL: Final = Judgement("ok", "")
+
 _CONTROLLERS: Final[Mapping[str, tuple[Word, str]]] = {
     "unknown": ("ok", ""),
     "error-active": ("ok", ""),
@@ -47,9 +49,11 @@ def judged(condition: str) -> Judgement:
 
     Other words are those of a protocol: of a device that does not answer, or of what it cannot send.
     """
+    if not condition:  # as most often, of hundreds of links
+        return _WELL
     if condition.endswith("?"):
         return Judgement("trouble", _NOISE, condition)
-    word, why = _CONTROLLERS.get(controller(condition), ("degraded" if condition else "ok", ""))
+    word, why = _CONTROLLERS.get(controller(condition), ("degraded", ""))
     return Judgement(word, condition, why)
 
 

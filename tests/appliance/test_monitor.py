@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -58,8 +58,9 @@ class Parts:
     def hubs(self) -> Iterable[Hub]:
         return [self.hub]
 
-    def say(self, events: list[bytes]) -> bool:
+    def say(self, events: list[bytes], before: Callable[[], None]) -> bool:
         if events:
+            before()
             self.hub.publish(from_payloads(events))
         return bool(events)
 
@@ -218,6 +219,21 @@ def test_drops_and_rejects_are_told_by_the_name_of_the_link_for_people(
     assert {one.source for one in monitor.concerns(1)} >= {"plant/axis", "plant/can:can1"}
     assert not [one for one in monitor.concerns(1) if name in one.source]
     assert len(asked) == 5  # for the links, the outages, all names together, and twice for the concerns
+
+
+def test_what_is_dropped_between_two_steps_of_a_look_is_told_by_the_next(
+    parts: Parts, monitor: Monitor
+) -> None:
+    """The events of a look are published at its end, and only what they lost themselves is no event."""
+    parts.linked, ear = False, Ear(parts.hub)
+    monitor.scan(0)
+    monitor.record("link", "x", "y")
+    for number, _ in enumerate(monitor.steps(10)):
+        if number == 0:
+            ear.stats.offered += 1
+            ear.stats.drop("queue full", 1)
+    monitor.scan(20)
+    assert [event.counts for event in monitor.events if event.kind == "drop"] == [{"queue_full": 1}]
 
 
 def test_drops_of_a_part_that_was_away_are_told_from_the_first_on() -> None:

@@ -1,0 +1,14 @@
+"""A gateway with so many bridges that it is looked at in several turns of the loop."""
+
+from appliance.steps import PORTION
+
+LARGE = PORTION + 4
+
+
+def topology(bridges: int) -> str:
+    """Return a topology with so many bridges."""
+    side = "{tcp: {host: 127.0.0.1, port: 0, mode: listen}}"
+    rows = (f"  b{n}: {{on: gw, join: [{{bus: hall}}, {side}]}}" for n in range(bridges))
+    head = "name: many\ngateways: {gw: {address: 127.0.0.1, status: {serve: false}}}\n"
+    buses = 'buses: {hall: {on: gw, listen: "tcp://127.0.0.1:0"}}\n'
+    return "\n".join([f"{head}{buses}bridges:", *rows, ""])

@@ -1,0 +1,67 @@
+"""Work in steps: a large gateway is looked at in several turns of the loop, and nothing is missed by it."""
+
+import asyncio
+
+from appliance.compose import Appliance
+from appliance.steps import PORTION, Steps, finished, portions
+from tests.appliance.large import LARGE, topology
+from tests.helpers.appliances import reloaded, running
+from tests.helpers.peers import until
+from topologies.loading.loader import loads
+
+
+def looked_at(appliance: Appliance) -> set[str]:
+    """Return the hubs whose accounts the monitor has read."""
+    return set(appliance.monitor.accounts)
+
+
+def test_portions_are_all_things_in_their_order() -> None:
+    for count in (0, 1, PORTION, PORTION + 1, 3 * PORTION):
+        found = list(portions(range(count)))
+        assert [one for some in found for one in some] == list(range(count))
+        assert all(0 < len(some) <= PORTION for some in found)
+
+
+def test_steps_are_finished_with_their_result() -> None:
+    done = list[int]()
+
+    def steps() -> Steps[str]:
+        for number in range(3):
+            done.append(number)
+            yield
+        return "made"
+
+    assert (finished(steps()), done) == ("made", [0, 1, 2])
+
+
+async def test_a_small_gateway_is_looked_at_in_one_turn_of_the_loop() -> None:
+    async with running(topology(3)) as appliance:
+        assert looked_at(appliance) == {"hall", "b0", "b1", "b2"}
+
+
+async def test_a_large_gateway_is_looked_at_in_several_turns_of_the_loop() -> None:
+    async with running(topology(LARGE)) as appliance:
+        assert looked_at(appliance) == set()
+        await until(lambda: looked_at(appliance) != set())
+        assert looked_at(appliance) == {"hall", *(f"b{n}" for n in range(LARGE))}
+
+
+async def test_a_reload_amid_a_look_begins_it_anew_and_what_it_closes_is_no_event() -> None:
+    """A look that went on would find links that are closed, and tell of a fault that nobody has."""
+    async with running(topology(LARGE)) as appliance:
+        for _ in range(3):  # some links have been looked at, and some have not
+            await asyncio.sleep(0)
+        reloaded(appliance, loads(topology(LARGE - 2), "t.yaml"))
+        await until(lambda: looked_at(appliance) == {"hall", *(f"b{n}" for n in range(LARGE - 2))})
+        assert [event.cause for event in appliance.monitor.events if "closed" in event.cause] == []
+
+
+async def test_the_rows_of_a_bridge_are_made_at_its_changes_only() -> None:
+    async with running(topology(1)) as appliance:
+        bridge = appliance.parts["bridge b0"]
+        rows, watched, links = bridge.rows, bridge.watched, bridge.links
+        assert (bridge.rows is rows, bridge.watched is watched, bridge.links is links) == (True, True, True)
+        more = topology(1).replace("mode: listen}}]", "mode: listen}}, {udp: {host: 127.0.0.1, port: 9}}]")
+        reloaded(appliance, loads(more, "t.yaml"))
+        counts = [len(some) for some in (bridge.rows, bridge.watched, bridge.links)]
+        assert counts == [1 + len(some) for some in (rows, watched, links)] == [3, 2, 2]
