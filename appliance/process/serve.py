@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import gc
 import resource
+import sys
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from appliance.process import notify
 from appliance.process.interrupts import STOPS
@@ -16,6 +17,8 @@ from bus.machine.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
 _DRAIN_LOOK_S = 0.01
+SWITCH_S: Final = 0.001
+"""The longest that a thread which computes, as for the status page, keeps the loop from running."""
 
 
 class Stop(asyncio.Event):
@@ -65,7 +68,12 @@ def serve(
     # As many open files as the system allows: the usual soft limit, 1024, is too low for a bus.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return run_loop(_serve(service, announce, farewell, limit_s, real_time), WakefulLoop)
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    try:
+        return run_loop(_serve(service, announce, farewell, limit_s, real_time), WakefulLoop)
+    finally:
+        sys.setswitchinterval(before_s)
 
 
 async def _serve(
