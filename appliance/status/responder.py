@@ -1,12 +1,11 @@
 """The responder that answers with the status of a process."""
 
 import asyncio
-import json
 from asyncio import StreamReader
 from pathlib import Path
 
 from appliance.local.responder import Responder
-from appliance.status.snapshot import snapshot
+from appliance.status.turns import as_json, snapshot_in_turns
 from appliance.status.view import View
 
 
@@ -15,6 +14,6 @@ def status_responder(path: Path, view: View) -> Responder:
 
     async def answer(_: StreamReader) -> bytes:
         await asyncio.to_thread(view.prepare)
-        return json.dumps(snapshot(view)).encode() + b"\n"
+        return await asyncio.to_thread(as_json, await snapshot_in_turns(view))
 
     return Responder(path, answer, "`buscoupler top` will not show this process")

@@ -11,10 +11,11 @@ from appliance.status.conditions import judged
 from appliance.status.health import WORDS
 from appliance.status.labels import Labels, titles
 from appliance.status.rates import RowKey
-from appliance.status.rows import LinkRow
+from appliance.status.rows import Far, LinkRow
 from appliance.status.shape import MOST, VERSION
-from appliance.status.sums import counts_of, far_of, sums
-from appliance.status.view import Beside, Sampled, ShownPart, View
+from appliance.status.sums import Sums, counts_of, far_of
+from appliance.status.view import Beside, Besides, Sampled, ShownPart, View
+from appliance.steps import Steps, finished, portions
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account
 from bus.names import Names, table_of
@@ -32,10 +33,12 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
 
 PIPES: Final = 64  # of one hub
 _READ: Final = 512  # values of devices
+_PARTS: Final = 10  # of one step
 _SHOWN_BYTES: Final = 64  # of the data of a value
 _EXACT = 1 << 53  # larger numbers are not exact in JSON
 _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
 Record = dict[str, Any]
+_ByHub = defaultdict[Hub, dict[str, list[LinkRow]]]
 Downs = Mapping[RowKey, int]
 """How long links have not been up, in milliseconds."""
 
@@ -45,22 +48,24 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
 
     `pipes` is the most pipes that are listed of each hub.
     """
+    return finished(steps(view, pipes))
+
+
+def steps(view: View, pipes: int = PIPES) -> Steps[Record]:
+    """Make the status as `snapshot` does. What it says of one part is of one moment."""
     parts, besides, sampled = list(view.parts()), view.besides(), view.sampled()
     reports = [(part.id, service.report()) for part in parts for service in part.services]
     reports += [("", service.report()) for service in besides.services]
-    rows = [*(row for part in parts for row in part.rows), *besides.rows]
-    hubs = [*((part.id, hub) for part in parts for hub in part.hubs), *(("", hub) for hub in besides.hubs)]
-    books = {hub: hub.accounts() for _, hub in hubs}
-    by_hub = _by_hub(rows)
-    links = [*(link for part in parts for link in part.links), *(row.link for row in besides.rows)]
     around = view.around(claims(report for _, report in reports))
-    labels = Labels(rows, titles(parts))
-    kinds = {part.id: part.kind for part in parts}
-    counted = [
-        (far_of(by_hub[hub].get(name, ()), kinds.get(part, "")), (hub.name, name), account)
-        for part, hub in hubs
-        for name, account in books[hub].items()
-    ]
+    yield
+    rows = [*(row for part in parts for row in part.rows), *besides.rows]
+    shown = _Shown(sampled, pipes, Labels(rows, titles(parts)), _by_hub(rows))
+    yield
+    for some in portions(parts, _PARTS):
+        for part in some:
+            shown.add_part(part)
+        yield
+    shown.add_besides(besides)
     found = {
         "version": VERSION,
         "time_ns": time.time_ns(),
@@ -75,14 +80,11 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "silent": dict(around.silent),
         "page": around.page,
         "certificates": {path: min(int(end_s * 1e9), MOST) for path, end_s in around.lasting.items()},
-        "parts": [part_row(part, sampled.down_ms) for part in parts],
-        "ends": [edge for row in rows for edge in edge_rows(row, sampled.down_ms)],
-        "links": [_link(link) for link in links],
-        "hubs": [
-            _hub(part, hub, books[hub], by_hub[hub], sampled, pipes, labels, kinds.get(part, ""))
-            for part, hub in hubs
-        ],
-        **sums(counted, sampled.rates),
+        "parts": shown.parts,
+        "ends": shown.ends,
+        "links": shown.links,
+        "hubs": shown.hubs,
+        **shown.sums.as_records(),
         "transit": list(sampled.transit),
         "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": list(roles(parts)),
@@ -97,6 +99,37 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
     found |= {} if around.drawing is None else {"drawing": around.drawing}
     several = view.plant is not None and len(around.gateways) > 1
     return found | ({"plant": view.plant.shown(found)} if several and view.plant is not None else {})
+
+
+class _Shown:
+    """The records of parts so far, and of what belongs to none. At most `most` pipes are listed of a hub."""
+
+    def __init__(self, sampled: Sampled, most: int, labels: Labels, rows: _ByHub) -> None:
+        self._sampled, self._most, self._labels, self._rows = sampled, most, labels, rows
+        self.parts, self.ends, self.links, self.hubs = (list[Record]() for _ in range(4))
+        self.sums = Sums(sampled.rates)
+
+    def add_part(self, part: ShownPart) -> None:
+        self.parts.append(part_row(part, self._sampled.down_ms))
+        self.links += map(_link, part.links)
+        self._add_ends(part.rows)
+        self._add_hubs(part.hubs, part.id, part.kind)
+
+    def add_besides(self, besides: Besides) -> None:
+        self.links += (_link(row.link) for row in besides.rows)
+        self._add_ends(besides.rows)
+        self._add_hubs(besides.hubs, "", "")
+
+    def _add_ends(self, rows: Iterable[LinkRow]) -> None:
+        self.ends += (edge for row in rows for edge in edge_rows(row, self._sampled.down_ms))
+
+    def _add_hubs(self, hubs: Iterable[Hub], part: str, kind: str) -> None:
+        for hub in hubs:
+            own, accounts = self._rows[hub], hub.accounts()
+            fars = {name: far_of(own.get(name, ()), kind) for name in sorted({*accounts, *own})}
+            for name, account in accounts.items():
+                self.sums.add(fars[name], (hub.name, name), account)
+            self.hubs.append(_hub(part, hub, accounts, own, self._sampled, self._most, self._labels, fars))
 
 
 def brief(
@@ -165,9 +198,9 @@ def _state(rows: Sequence[LinkRow], down_ms: Downs) -> Record:
 
     For a link that is not up, a process with a monitor also says for how long.
     """
-    worst = min(rows, key=_rank, default=None)
-    if worst is None:
+    if not rows:
         return {}
+    worst = rows[0] if len(rows) == 1 else min(rows, key=_rank)
     age_ms = down_ms.get((worst.hub.name, worst.name)) if worst.link.state != "up" else None
     found = {"state": worst.link.state, "condition": worst.link.condition, "fault": worst.fault}
     return found if age_ms is None else found | {"down_ms": age_ms}
@@ -189,7 +222,7 @@ def _link(link: LinkView) -> Record:
     return {"name": link.name} | {name: value for name, value in known.items() if value}
 
 
-def _by_hub(rows: Iterable[LinkRow]) -> defaultdict[Hub, dict[str, list[LinkRow]]]:
+def _by_hub(rows: Iterable[LinkRow]) -> _ByHub:
     """Return the rows by their hub and name. Links of one name on one hub share a row."""
     found = defaultdict[Hub, dict[str, list[LinkRow]]](dict)
     for row in rows:
@@ -205,14 +238,14 @@ def _hub(
     sampled: Sampled,
     most: int,
     labels: Labels,
-    kind: str,
+    fars: Mapping[str, Far],
 ) -> Record:
-    """Return a hub with a row for each account, and for each link that never opened and so has no account."""
+    """Return a hub with a row for each name in `fars`: of accounts, and of links that never opened."""
     pipes = nlargest(most, hub.pipes, key=lambda pipe: pipe.stats.received + pipe.stats.sent)
     links = [
         _row(name, accounts.get(name, Account()), rows.get(name, ()), (hub.name, name), sampled)
-        | {"label": labels.of(hub.name, name), "far": far_of(rows.get(name, ()), kind)}
-        for name in sorted({*accounts, *rows})
+        | {"label": labels.of(hub.name, name), "far": far}
+        for name, far in fars.items()
     ]
     return {
         "name": hub.name,

@@ -22,19 +22,27 @@ def far_of(rows: Iterable[LinkRow], kind: str) -> Far:
     return _WITHOUT_ROW.get(kind, "inside") if found is None else found
 
 
-def sums(counted: Iterable[tuple[Far, RowKey, Account]], rates: Mapping[RowKey, Rate]) -> dict[str, Any]:
-    """Return the sums of accounts: of all (`totals`), and for each far end (`sums`), with rates if known."""
-    stats = {far: Stats() for far in FARS}
-    found = {far: [_NO_RATE] for far in FARS}
-    for far, key, account in counted:
-        stats[far].add(account.stats)
-        found[far].append(rates.get(key, _NO_RATE))
-    rate = {far: _sum(found[far]) for far in FARS}
-    whole = Stats()
-    for one in stats.values():
-        whole.add(one)
-    records = {far: _record(stats[far], rate[far], bool(rates)) for far in FARS}
-    return {"totals": _record(whole, _sum(rate.values()), bool(rates)), "sums": records}
+class Sums:
+    """The sums of accounts: of all (`totals`), and for each far end (`sums`), with `rates` if known."""
+
+    def __init__(self, rates: Mapping[RowKey, Rate]) -> None:
+        self._rates = rates
+        self._stats = {far: Stats() for far in FARS}
+        self._found = {far: [_NO_RATE] for far in FARS}
+
+    def add(self, far: Far, key: RowKey, account: Account) -> None:
+        """Add the account of a link."""
+        self._stats[far].add(account.stats)
+        self._found[far].append(self._rates.get(key, _NO_RATE))
+
+    def as_records(self) -> dict[str, Any]:
+        """Return the sums as a status has them."""
+        rate, known = {far: _sum(self._found[far]) for far in FARS}, bool(self._rates)
+        whole = Stats()
+        for one in self._stats.values():
+            whole.add(one)
+        records = {far: _record(self._stats[far], rate[far], known) for far in FARS}
+        return {"totals": _record(whole, _sum(rate.values()), known), "sums": records}
 
 
 def counts_of(stats: Stats) -> dict[str, Any]:

@@ -44,23 +44,30 @@ class PageModel:
     """The maker of events for all open pages. `first` makes that for a new page."""
 
     def __init__(self) -> None:
-        self._marks: Marks = {}
-        self._fields: dict[str, Any] = {}
+        self._last: tuple[dict[str, Any], Marks] = {}, {}
+
+    @property
+    def knows(self) -> bool:
+        """Whether it has taken a status."""
+        return bool(self._last[0])
 
     def take(self, status: Status, others: Marks = _NO_MARKS) -> dict[str, Any]:
         """Return the event of the next status for all pages: its fields, and the marks that changed.
 
-        `others` are the marks that other gateways have said of their own things.
+        `others` are the marks that other gateways have said of their own things. A thread may do this.
         """
+        before = self._last[1]
         now = {**shown_marks(marks(status)), **others}
-        changed = {name: mark for name, mark in now.items() if self._marks.get(name) != mark}
-        gone = shown_marks({name: Mark("idle") for name in self._marks if name not in now})
-        self._marks, self._fields = now, page_fields(status)
-        return self._fields | {"marks": changed | gone}
+        changed = {name: mark for name, mark in now.items() if before.get(name) != mark}
+        gone = shown_marks({name: Mark("idle") for name in before if name not in now})
+        fields = page_fields(status)
+        self._last = fields, now
+        return fields | {"marks": changed | gone}
 
     def first(self) -> dict[str, Any]:
         """Return the event of the last status for a new page, with all marks."""
-        return self._fields | {"marks": dict(self._marks)}
+        fields, marks = self._last
+        return fields | {"marks": dict(marks)}
 
 
 def page_fields(status: Status) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The answers of a status page by their paths."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -11,8 +10,8 @@ from appliance.history.samples import KINDS
 from appliance.plant.note import GATEWAY, note_of
 from appliance.status.overlay import marks, own_marks, shown_marks
 from appliance.status.schema import text as schema
-from appliance.status.snapshot import snapshot
 from appliance.status.times import zone_s
+from appliance.status.turns import as_json, snapshot_in_turns
 from appliance.status.view import View
 from appliance.status.words import troubles
 from appliance.web.assets import asset
@@ -78,47 +77,39 @@ class Pages:
         )
 
     async def _status(self, _: Request) -> Response:
-        status = snapshot(self._view)
-        return Response(HTTPStatus.OK, await asyncio.to_thread(_json, status), _JSON)
+        status = await snapshot_in_turns(self._view)
+        return Response(HTTPStatus.OK, await asyncio.to_thread(as_json, status), _JSON)
 
     async def _gateway(self, _: Request) -> Response:
         """Return the note of this gateway, for the others of its plant."""
-        status = snapshot(self._view, 0)
-        return Response(HTTPStatus.OK, _json(note_of(status, shown_marks(own_marks(status)))), _JSON)
+        status = await snapshot_in_turns(self._view, 0)
+        return Response(HTTPStatus.OK, await asyncio.to_thread(_note, status), _JSON)
 
     async def _plant(self, _: Request) -> Response:
         """Return what this gateway knows of all gateways of its plant, with the marks of all their things."""
-        status = snapshot(self._view, 0)
-        if self._view.plant is None:
+        plant, status = self._view.plant, await snapshot_in_turns(self._view, 0)
+        if plant is None:
             return text(HTTPStatus.NOT_FOUND, "this process has no topology")
-        about = {key: status[key] for key in ("topology", "gateway", "product", "time_ns")}
-        about |= {"zone_s": zone_s(status["time_ns"] / 1e9), "drawn": drawn(status)}
-        marks = self._view.plant.marks() | shown_marks(own_marks(status))
-        return Response(
-            HTTPStatus.OK, _json(about | self._view.plant.shown(status) | {"marks": marks}), _JSON
-        )
+        shown, marks = plant.shown(status), plant.marks()
+        return Response(HTTPStatus.OK, await asyncio.to_thread(_of_plant, status, shown, marks), _JSON)
 
     async def _picture(self, request: Request) -> Response:
         """Return the picture with marks. `?alone` adds its style, `?narrow` is for a phone."""
-        status = snapshot(self._view, 0)
+        status = await snapshot_in_turns(self._view, 0)
         if "drawing" not in status:
             return text(HTTPStatus.NOT_FOUND, "this process has no topology")
-        drawing = from_record(status["topology"], status["drawing"])
-        if "narrow" in request.query:
-            drawing = placed(drawing, NARROW)
-        style = await asyncio.to_thread(asset, "drawing.css") if "alone" in request.query else ""
-        shown = await asyncio.to_thread(svg, drawing, marks(status), style)
-        return Response(HTTPStatus.OK, shown.encode(), "image/svg+xml")
+        shown = await asyncio.to_thread(_drawing, status, "narrow" in request.query, "alone" in request.query)
+        return Response(HTTPStatus.OK, shown, "image/svg+xml")
 
     async def _metrics(self, request: Request) -> Response:
-        status = snapshot(self._view, 0)
+        status = await snapshot_in_turns(self._view, 0)
         body, kind = await asyncio.to_thread(_render, status, request.headers.get("accept", ""))
         return Response(HTTPStatus.OK, body, kind)
 
     async def _health(self, _: Request) -> Response:
         """Return the verdict, always by 200: a wire that is dead must not restart a gateway."""
         health = self._view.sampled().health
-        return Response(HTTPStatus.OK, _json({} if health is None else health.as_record()), _JSON)
+        return Response(HTTPStatus.OK, as_json({} if health is None else health.as_record()), _JSON)
 
     async def _history(self, request: Request) -> Response:
         """Return the curves of a `?kind`, of a `?span`: by default of what came in, and of 15 minutes."""
@@ -128,17 +119,30 @@ class Pages:
         except KeyError:
             kinds = ", ".join(one.name for one in KINDS)
             return text(HTTPStatus.NOT_FOUND, f"no such curves: kind is {kinds}; span is {', '.join(SCALES)}")
-        return Response(HTTPStatus.OK, await asyncio.to_thread(lambda: _json(made())), _JSON)
+        return Response(HTTPStatus.OK, await asyncio.to_thread(lambda: as_json(made())), _JSON)
 
     async def _ready(self, _: Request) -> Response:
-        why = list(troubles(snapshot(self._view, 0)))
+        why = list(troubles(await snapshot_in_turns(self._view, 0)))
         if why:
             return text(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(map(plain, why[:64])))
         return text(HTTPStatus.OK, "ready")
 
 
-def _json(status: Mapping[str, Any]) -> bytes:
-    return json.dumps(status).encode() + b"\n"
+def _note(status: Mapping[str, Any]) -> bytes:
+    return as_json(note_of(status, shown_marks(own_marks(status))))
+
+
+def _of_plant(status: Mapping[str, Any], shown: Mapping[str, Any], others: Mapping[str, Any]) -> bytes:
+    about = {key: status[key] for key in ("topology", "gateway", "product", "time_ns")}
+    about |= {"zone_s": zone_s(status["time_ns"] / 1e9), "drawn": drawn(status)}
+    return as_json({**about, **shown, "marks": {**others, **shown_marks(own_marks(status))}})
+
+
+def _drawing(status: Mapping[str, Any], narrow: bool, alone: bool) -> bytes:
+    drawing = from_record(status["topology"], status["drawing"])
+    if narrow:
+        drawing = placed(drawing, NARROW)
+    return svg(drawing, marks(status), asset("drawing.css") if alone else "").encode()
 
 
 def _render(status: Mapping[str, Any], accept: str) -> tuple[bytes, str]:

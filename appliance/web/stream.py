@@ -1,11 +1,12 @@
 """Server-sent events for all status pages that are open: one status a second, made once for all of them."""
 
+import asyncio
 import json
-from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
-from typing import Final, Protocol
+from asyncio import AbstractEventLoop, Task
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
-from appliance.status.snapshot import snapshot
+from appliance.status.turns import snapshot_in_turns
 from appliance.status.view import View
 from appliance.web.page_model import PageModel
 from bus.text import plain_values
@@ -32,43 +33,53 @@ class Stream:
 
     def __init__(self, view: View, loop: AbstractEventLoop, on_slow: Callable[[], None]) -> None:
         self._view, self._loop, self._on_slow = view, loop, on_slow
-        self.viewers: dict[Viewer, None] = {}
+        self.viewers: dict[Viewer, bool] = {}  # whether it has a status
         self._model = PageModel()
-        self._timer: TimerHandle | None = None
+        self._task: Task[None] | None = None
 
     def add(self, viewer: Viewer) -> None:
         """Send a new viewer the whole status, and from then on the changes."""
-        if self._timer is None:
-            self._tick()
-        self.viewers[viewer] = None
-        viewer.give(event(self._model.first()))
+        if self._task is None:
+            self._model, self._task = PageModel(), self._loop.create_task(self._run())
+        self.viewers[viewer] = self._model.knows
+        if self._model.knows:
+            viewer.give(event(self._model.first()))
 
     def remove(self, viewer: Viewer) -> None:
         """Send nothing more to a viewer. Do nothing if the viewer is unknown."""
         self.viewers.pop(viewer, None)
 
-    def _tick(self) -> None:
-        others = {} if self._view.plant is None else self._view.plant.marks()
-        data = event(self._model.take(snapshot(self._view, 0), others))
-        for viewer in list(self.viewers):
+    async def _run(self) -> None:
+        try:
+            while self.viewers:
+                await self._tick()
+                await asyncio.sleep(TICK_S)
+        finally:
+            self._task = None
+
+    async def _tick(self) -> None:
+        status = await snapshot_in_turns(self._view, 0)
+        others = {} if self._view.plant is None else dict(self._view.plant.marks())
+        changes, whole = await asyncio.to_thread(self._events, status, others)
+        for viewer, has_status in list(self.viewers.items()):
             if viewer.waiting_bytes > QUEUE_BYTES:
                 self._on_slow()
                 self.remove(viewer)
                 viewer.close()
             else:
-                viewer.give(data)
-        self._timer = self._loop.call_later(TICK_S, self._next)
+                viewer.give(changes if has_status else whole)
+                self.viewers[viewer] = True
 
-    def _next(self) -> None:
-        self._timer = None
-        if self.viewers:
-            self._tick()
+    def _events(self, status: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        """Return the event of a status for pages that have one before, and for others."""
+        is_first = not self._model.knows
+        changes = event(self._model.take(status, others))
+        return changes, changes if is_first else event(self._model.first())
 
     def close(self) -> None:
         """Close all viewers. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._task is not None:
+            self._task.cancel()
         for viewer in list(self.viewers):
             self.remove(viewer)
             viewer.close()
