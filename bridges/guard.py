@@ -112,6 +112,9 @@ class GuardedHub(Hub):
         """Add counts of no pipe to the accounts of the hub behind."""
         self._hub.keep(link, stats)
 
+    def fold(self, link: str, stats: Stats) -> None:
+        self._hub.fold(link, stats)
+
     def welcome(self, pipe: Pipe) -> None:
         self._hub.welcome(self._stages[pipe])
 

@@ -167,6 +167,11 @@ class Side(Hub):
         self._kept.append(stats)
         self.bridge.keep(self.row(link), stats)
 
+    def fold(self, link: str, stats: Stats) -> None:
+        """Forget counts of `keep` that are final. They stay in the account of the bridge."""
+        self._kept = [one for one in self._kept if one is not stats]
+        self.bridge.fold(self.row(link), stats)
+
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Admit messages of `origin`, and hand them to all other pipes of the bridge.
 

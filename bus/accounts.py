@@ -117,7 +117,9 @@ class Accounts:
         self._kept.append((link, stats))
 
     def fold(self, link: str, stats: Stats) -> None:
-        """Add the final counts of a kept ledger to one sum for its link, and forget the ledger."""
+        """Add the final counts of a ledger, if it is kept, to one sum for its link, and forget the ledger."""
+        if (link, stats) not in self._kept:
+            return
         self._mark = None
         self._kept.remove((link, stats))
         self._folded.setdefault(link, Stats()).add(stats)

@@ -6,6 +6,7 @@ peers; what they send as ends of a durable trunk is taken all the same.
 
 from asyncio import AbstractEventLoop
 from collections.abc import Sequence
+from functools import partial
 
 from bridges.durable.connection import Connection
 from bridges.durable.end import End
@@ -137,6 +138,7 @@ class Door(Hub):
             self.hub.detach(end)
             if self.house is not None:
                 self.house.leave(end)
+                end.when_done(partial(self.hub.fold, f"{link}{JOURNAL}", end.files))
         self._ends = {}
         self.hub.strike(link)
 
@@ -146,6 +148,10 @@ class Door(Hub):
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts of no pipe to the accounts of the hub behind."""
         self.hub.keep(link, stats)
+
+    def fold(self, link: str, stats: Stats) -> None:
+        """Forget counts of `keep` that are final. They stay in the accounts of the hub behind."""
+        self.hub.fold(link, stats)
 
     def attach(self, pipe: Pipe) -> None:
         """Find out who is at a new pipe; at a link that keeps nothing it is a plain peer at once."""

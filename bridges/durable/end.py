@@ -70,6 +70,7 @@ class End(Pipe):
         self.name, self.link, self.gateway = f"{link} for {gateway}", link, gateway
         self._counts, self.files = Stats(), Stats()
         self._handed: Handed | None = None
+        self._done: Callable[[], None] = lambda: None
         self.sender: Sender | None = None
         self.line: Line | None = None
         self.is_reading = self.is_plain = self.is_there = self._has_left = False
@@ -153,12 +154,15 @@ class End(Pipe):
         """Note that the journal has messages, or that it could not take them: these are live only."""
         self._counts.queued -= batch.count
         self._counts.queued_bytes -= len(batch.data)
-        if not is_kept:
-            return self._live(batch)
-        self._count(batch)
-        self.files.offered += batch.count
-        self.files.queued += batch.count
-        return self.depart() if self._has_left else None
+        if is_kept:
+            self._count(batch)
+            self.files.offered += batch.count
+            self.files.queued += batch.count
+        else:
+            self._live(batch)
+        if self._has_left:
+            self.depart()
+            self.when_done(self._done)
 
     def refuse(self, batch: Batch) -> None:
         """Note that the journal has no room for messages of this class: they are live only."""
@@ -172,6 +176,13 @@ class End(Pipe):
         """Note that the link has closed: what is kept, or still comes to be, is for the next one."""
         self._has_left = True
         self.gave_up(self.files.queued, KEPT)
+
+    def when_done(self, done: Callable[[], None]) -> None:
+        """Call a function when nothing is on its way to the journal any more, after `depart`."""
+        is_done = not self._counts.queued
+        self._done = (lambda: None) if is_done else done
+        if is_done:
+            done()
 
     def acknowledged(self, count: int) -> None:
         """Count messages that the end has."""

@@ -138,6 +138,9 @@ class FrontHub(Hub):
     def keep(self, link: str, stats: Stats) -> None:
         self.side.keep(link, stats)
 
+    def fold(self, link: str, stats: Stats) -> None:
+        self.side.fold(link, stats)
+
     def welcome(self, pipe: Pipe) -> None:
         self.side.welcome(self._stages[id(pipe)])
 

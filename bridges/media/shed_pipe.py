@@ -120,6 +120,9 @@ class ShedHub(Hub):
     def keep(self, link: str, stats: Stats) -> None:
         self._hub.keep(link, stats)
 
+    def fold(self, link: str, stats: Stats) -> None:
+        self._hub.fold(link, stats)
+
     def revise(self, shed: Shed) -> None:
         """Change to another policy on all stages."""
         self._shed = shed

@@ -168,6 +168,7 @@ class _StreamLink:
     def _leave_hub(self) -> None:
         if self._enlisted:
             self._hub.strike(self.name)
+            self._hub.fold(self.name, self._refused)
         self._enlisted = False
 
     def rehome(self, hub: Hub) -> None:

@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
+from bridges.durable.door import Door
+from bridges.durable.wire import EndName
+from bridges.front.hub import FrontHub
+from bridges.front.settings import NEUTRAL
+from bridges.guard import GuardedHub
 from bridges.media.shed_pipe import ShedHub
 from bridges.media.shedding import Shed
 from bridges.policy import Policy
@@ -237,3 +242,31 @@ def test_accounts_are_exact_at_every_moment(seed: int) -> None:
         assert not any(account.stats.queued for account in accounts)
 
     run(scenario())
+
+
+@pytest.mark.parametrize("behind", ["side", "shed", "guard", "door", "front"])
+def test_every_hub_in_front_of_another_passes_on_what_is_kept_and_folded(behind: str) -> None:
+    """A ledger that only one of them forgot was kept for ever, once for each time that its link opened."""
+    bridge = Bridge("shop", 7)
+    side, loop = bridge.side("trunk", Policy(trunk=True, opaque=True)), asyncio.new_event_loop()
+    hub: Hub = side
+    if behind == "shed":
+        hub = ShedHub(side, Shed(), loop)
+    elif behind == "guard":
+        hub = GuardedHub(side, ())
+    elif behind == "door":
+        hub = Door(side, EndName("plant", "gw", "shop"), loop)
+    elif behind == "front":
+        hub = FrontHub(side, NEUTRAL)
+    loop.close()
+    before = bridge.accounts().keys()
+    for _ in range(3):
+        stats = Stats(offered=2, sent=1, queued=1)
+        hub.keep("link", stats)
+        assert side.queued == 1
+        stats.sent, stats.queued = 2, 0
+        hub.fold("link", stats)
+        stats.sent += 100  # nobody looks at it any more
+    (row,) = bridge.accounts().keys() - before
+    account = bridge.accounts()[row].stats
+    assert (account.offered, account.sent) == (6, 6)

@@ -18,11 +18,20 @@ Action = Callable[[], Awaitable[None]]
 
 
 class LedgerHub(Hub):
-    """A hub that remembers each pipe that was ever on it."""
+    """A hub that remembers each pipe that was ever on it, and the ledgers that a link keeps there."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.seen: list[Pipe] = []
+        self.kept: list[Stats] = []
+
+    def keep(self, link: str, stats: Stats) -> None:
+        super().keep(link, stats)
+        self.kept.append(stats)
+
+    def fold(self, link: str, stats: Stats) -> None:
+        super().fold(link, stats)
+        self.kept.remove(stats)
 
     def attach(self, pipe: Pipe) -> None:
         super().attach(pipe)

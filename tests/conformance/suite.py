@@ -62,6 +62,7 @@ def conformance(scenario: Scenario) -> Callable[[Maker, pytest.TempPathFactory],
                 await asyncio.sleep(0)
             pair.check_ledger()
             assert [side.count("queued") for side in (pair.near, pair.far)] == [0, 0]
+            assert [side.hub.kept for side in (pair.near, pair.far)] == [[], []], "ledgers of closed links"
 
         simulate.run(main()) if maker.simulated else asyncio.run(main())
 

@@ -40,6 +40,7 @@ class TmqLink:
         self._losses = 0
         self._node: ClientNode | None = None
         self._pipe: TmqPipe | None = None
+        self._hub: Hub | None = None
 
     @property
     def url(self) -> str:
@@ -90,7 +91,7 @@ class TmqLink:
         pipe = TmqPipe(self.name, hub, loop, self.options.patterns, self.shed)
         node = ClientNode(self._listen, self._brokers, self._timing, user=pipe, number=self.mates)
         node.open(loop, wait=True)
-        self._node, self._pipe = node, pipe
+        self._node, self._pipe, self._hub = node, pipe, hub
         pipe.start(node)
         for counts in (pipe.copies, node.stats):
             hub.keep(f"{self.name} copies", counts)
@@ -120,8 +121,10 @@ class TmqLink:
     def close(self) -> None:
         """Take all registrations back and disconnect. Idempotent."""
         pipe, self._pipe = self._pipe, None
-        if pipe is not None:
+        if pipe is not None and self._node is not None and self._hub is not None:
             pipe.close()
+            for counts in (pipe.copies, self._node.stats):
+                self._hub.fold(f"{self.name} copies", counts)
 
 
 def _addresses(options: Tmq) -> list[Address]:

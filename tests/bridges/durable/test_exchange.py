@@ -477,3 +477,31 @@ async def test_who_is_there_while_the_journal_opens_gets_what_is_said_once(
     a.say(reading(2))
     await b.hears(2)
     assert b.heard.messages == [reading(1), reading(2)]
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_a_link_that_is_opened_again_and_again_keeps_no_ledger_of_before(
+    make: Make, is_busy: bool
+) -> None:
+    slow = GatedDisk()
+    a = make("gw-a", slow, "gw-b")
+    await a.is_open()
+    for number in range(4):
+        link, house = a.dial("tcp://127.0.0.1:1", "gw-b"), a.house
+        assert house is not None
+        if is_busy:
+            slow.syncs.clear()
+        a.say(reading(number))
+        if is_busy:
+            await until(lambda: not house.intake, what="the write")  # noqa: B023
+            a.say(reading(number))
+        else:
+            await until(lambda: not a.end("gw-b").stats.queued, what="the journal")
+        link.close()
+        assert len(a.trunk._kept) == is_busy  # noqa: SLF001
+        slow.syncs.set()
+        await until(lambda: not a.trunk._kept, what="the end of the ledger")  # noqa: SLF001
+    stats, files = account(a, link)
+    count = 8 if is_busy else 4
+    assert (stats.sent, stats.queued, stats.balance(), files.balance()) == (count, 0, 0, 0)
+    assert (files.queued, files.dropped) == (0, {"kept": files.offered})
