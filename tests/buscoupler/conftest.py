@@ -1,4 +1,4 @@
-"""The wheel and the source distribution, built once for the tests of a module."""
+"""The wheel and the source distribution, built once for the tests of both modules."""
 
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ def tracked() -> list[str]:
     return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # tests/helpers/rooms.py keeps its modules together
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel and the source distribution, and return their directory."""
     if int(version("setuptools").partition(".")[0]) < NEEDED:

@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.__main__ import CHUNK, child, chunks, environment, line
 from tests.chaos.shrink import shortest
 
-SEEDS = 6
+SEEDS = 3  # the same ones each time: `make chaos` tries others
 
 
 @pytest.mark.timeout(900)
@@ -20,8 +20,8 @@ def test_seeds_break_no_law_and_repeat_to_the_last_event() -> None:
     assert [one["seed"] for one in told] == list(range(SEEDS))
     assert not [line(one) for one in told if one["failures"]]
     assert all(one["heard"] > one["frames"] for one in told)
-    again = subprocess.run(child(3, 1), stdout=subprocess.PIPE, text=True, env=environment(), check=True)
-    assert json.loads(again.stdout)["digest"] == told[3]["digest"]
+    again = subprocess.run(child(2, 1), stdout=subprocess.PIPE, text=True, env=environment(), check=True)
+    assert json.loads(again.stdout)["digest"] == told[2]["digest"]
 
 
 @pytest.mark.timeout(600)

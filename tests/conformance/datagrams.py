@@ -158,7 +158,8 @@ def no_can(channel: str, mtu: int) -> str:
 def _socketcan(name: str, fd: bool) -> Maker:
     pair = partial(can, interface="socketcan", channel="vcan0", fd=fd)
     missing = partial(no_can, "vcan0", 72 if fd else 16)
-    return Maker(name, 63 if fd else 7, pair, window=4, token_step=17, left_out=_UDP, missing=missing)
+    mtu = 63 if fd else 7  # in emulation each message takes long: `can-udp` sends them all by the same link
+    return Maker(name, mtu, pair, window=4, token_step=17, share=0.25, left_out=_UDP, missing=missing)
 
 
 _UDP_CAN = partial(can, interface="udp_multicast", channel=_CAN_GROUP)

@@ -14,6 +14,8 @@ from tests.helpers.guard import is_slow, slow
 
 SPARK: Final = "spark"
 SAIL: Final = "sail"
+WHEEL: Final = "tests/buscoupler"
+"""The folder with the tests of the wheel, which takes seconds to build."""
 
 LONG: Final = (
     "tests/kernel/test_kernel.py",
@@ -29,7 +31,7 @@ LONG: Final = (
     "tests/chaos/test_chaos.py",
     "tests/pipeline/jobs/test_killed_bridge.py",
     "tests/system/test_namespaces.py",
-    "tests/buscoupler/test_pipx.py",
+    "tests/buscoupler",
     "tests/pipeline/input/test_sound.py",
     "tests/devices/tap/test_recorder.py",
     "tests/appliance/test_sweep.py",
@@ -45,7 +47,6 @@ LONG: Final = (
     "tests/capture/test_compact.py",
     "tests/appliance/test_tmq_takeovers.py",
     "tests/appliance/web/test_plant.py",
-    "tests/buscoupler/test_distribution.py",
 )
 """The modules that take 20 s and more, longest first; of those that are in rooms of engines, none. What
 starts Java comes after two that do not: by then there is an archive of its classes
@@ -61,7 +62,8 @@ def room(nodeid: str) -> str:
         return SPARK
     if "[Sail" in nodeid:
         return SAIL
-    return nodeid.split("::")[0]
+    module = nodeid.split("::")[0]
+    return WHEEL if module.startswith(f"{WHEEL}/") else module
 
 
 def turn(nodeid: str) -> int:

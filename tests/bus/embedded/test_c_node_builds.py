@@ -12,7 +12,7 @@ from bus.wire.pattern import token
 from tests.bus.embedded.cnode_support import SOURCE, STRICT, compiler
 
 MACROS = ("UART", "RS485", "CAN", "CAN_FD", "TCP", "I2C", "TMQ", "ASK")
-INPUTS, KINDS = 1_000_000, 6
+INPUTS, KINDS = 200_000, 6  # other ones each time; `make fuzz` tries a million
 SANITIZER = "malloc_context_size=0:quarantine_size_mb=1:detect_leaks=0"
 """It takes two thirds of the time, and still finds every access; the node allocates nothing."""
 CPLUSPLUS = ["-xc++", "-std=c++11", *STRICT[1:]]
@@ -38,7 +38,7 @@ def test_it_is_clean_in_cplusplus_whose_compiler_hashes_names(tmp_path: Path) ->
 
 
 @pytest.mark.timeout(300)
-def test_a_million_inputs_of_damaged_traffic_pass_the_sanitizers(tmp_path: Path) -> None:
+def test_inputs_of_damaged_traffic_pass_the_sanitizers(tmp_path: Path) -> None:
     made, driver = tmp_path / "driver", Path(__file__).with_name("cnode_driver.c")
     flags = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{SOURCE.parent}"]
     built = subprocess.run(

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from bridges.media.ieee802154.link import RadioLink
 from bridges.media.ieee802154.medium import Ieee802154
-from tests.kernel.guest.support import PATIENCE_S, ip
+from tests.kernel.guest.support import PATIENCE_S, ips
 
 T = TypeVar("T")
 PAN = 0xBEEF
@@ -35,12 +35,13 @@ def make() -> None:
         subprocess.run(["wpan-hwsim", "edge", "add", other, "2"], check=False, stderr=subprocess.DEVNULL)
 
 
-def join(name: str, pan: int = PAN) -> None:
-    """Put a radio into a PAN, and switch it on."""
-    ip("link", "set", name, "down")
-    run("iwpan", "dev", name, "set", "pan_id", hex(pan))
-    run("iwpan", "dev", name, "set", "short_addr", hex(1 + NAMES.index(name)))
-    ip("link", "set", name, "up")
+def join(*names: str, pan: int = PAN) -> None:
+    """Put radios into a PAN, and switch them on."""
+    ips(*(f"link set {name} down" for name in names))
+    for name in names:
+        run("iwpan", "dev", name, "set", "pan_id", hex(pan))
+        run("iwpan", "dev", name, "set", "short_addr", hex(1 + NAMES.index(name)))
+    ips(*(f"link set {name} up" for name in names))
 
 
 def radio_link(name: str) -> RadioLink:

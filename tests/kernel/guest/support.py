@@ -32,13 +32,20 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, timeout=PATIENCE_S)
 
 
+def ips(*lines: str) -> None:
+    """Run commands of iproute2 in one process of it. Fail the test if one fails."""
+    subprocess.run(["ip", "-batch", "-"], check=True, timeout=PATIENCE_S, input="\n".join(lines).encode())
+
+
 def attach_pair(queue_frames: int = 10, restart_ms: int = 100) -> None:
     """Set up both SJA1000 controllers at 500 kbit/s, with at most `queue_frames` waiting in the kernel."""
     for name in ("can0", "can1"):
-        ip("link", "set", name, "down")
-        ip("link", "set", name, "type", "can", "bitrate", "500000", "restart-ms", str(restart_ms))
-        ip("link", "set", name, "txqueuelen", str(queue_frames))
-        ip("link", "set", name, "up")
+        ips(
+            f"link set {name} down",
+            f"link set {name} type can bitrate 500000 restart-ms {restart_ms}",
+            f"link set {name} txqueuelen {queue_frames}",
+            f"link set {name} up",
+        )
 
 
 def second_bus() -> None:

@@ -27,8 +27,7 @@ from tests.kernel.guest.support import PATIENCE_S, ip
 @pytest.fixture(autouse=True)
 def radios() -> None:
     make()
-    for name in NAMES:
-        join(name)
+    join(*NAMES)
 
 
 class Host:

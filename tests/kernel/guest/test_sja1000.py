@@ -12,15 +12,14 @@ from bridges.media.can.codec import can_id
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.peers import until
-from tests.kernel.guest.support import PATIENCE_S, attach_pair, can_link, ip, python
+from tests.kernel.guest.support import PATIENCE_S, attach_pair, can_link, ip, ips, python
 
 
 @pytest.fixture(autouse=True)
 def pair() -> Iterator[None]:
     attach_pair()
     yield
-    for name in ("can0", "can1"):
-        ip("link", "set", name, "down")
+    ips("link set can0 down", "link set can1 down")
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ async def test_every_size_crosses_to_another_process_and_back() -> None:
         with can_link(hub, "can0", 1) as link:
             await until(lambda: link.state == "up", PATIENCE_S)
             said: list[bytes] = []
-            for size in SIZES:
+            for size in (size for size in SIZES if size not in (1024, 2048)):  # these are sent on vcan
                 said.append(frame(size))
                 say(hub, heard, said[-1])
                 await until(lambda: len(heard.messages) == len(said), PATIENCE_S, f"a frame of {size} bytes")
