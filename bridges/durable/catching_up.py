@@ -35,6 +35,7 @@ class CatchUp:
     ) -> None:
         self._name, self._found, self._worker, self._classes = name, found, worker, classes
         self._clock, self._now_ms = clock, now_ms
+        self._unreadable = set[str]()  # the gateways for which the journal could not be read the last time
 
     def go_on(self, end: End) -> None:
         """Read on for an end that is connected and lags behind, when its pace allows."""
@@ -60,9 +61,9 @@ class CatchUp:
 
     def _have_read(self, end: End, sender: Sender, first: int, future: "Future[Read]") -> None:
         if error := future.exception():
-            log.error("bus %s: the journal cannot be read: %s", self._name, words_of(error))
-            return self._later(end, AGAIN_S)
+            return self._fail(end, words_of(error))
         end.is_reading = False
+        self._say_readable(end)
         if not end.is_up:
             return None
         if sender.first_missing() < first:  # read for an earlier connection: what is before it is not gone
@@ -74,3 +75,16 @@ class CatchUp:
         for reason, count in backlog.left.items():
             end.gave_up(count, reason)
         return self.go_on(end)
+
+    def _fail(self, end: End, why: str) -> None:
+        """Try again later; say why once, however long it lasts."""
+        if end.gateway not in self._unreadable:
+            self._unreadable.add(end.gateway)
+            text = "bus %s: the journal cannot be read for %s: %s; will go on trying"
+            log.error(text, self._name, end.gateway, why)
+        self._later(end, AGAIN_S)
+
+    def _say_readable(self, end: End) -> None:
+        if end.gateway in self._unreadable:
+            self._unreadable.remove(end.gateway)
+            log.warning("bus %s: the journal can be read for %s again", self._name, end.gateway)

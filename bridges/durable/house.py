@@ -90,7 +90,7 @@ class House:
         self._when_open = list[Callable[[], None]]()
         self._replayed = RangeSet()
         self._most_bytes = settings.bytes // COMMITS_MIN
-        self._is_committing = False
+        self._is_committing = self._has_note_fault = False
         self._committing = list[Offered]()
         self._last_commit_s = float("-inf")
 
@@ -176,13 +176,21 @@ class House:
 
     def _ticked(self, future: "Future[Worked]") -> None:
         if error := future.exception():
-            log.warning(
-                "bus %s: the journal cannot note what is acknowledged: %s", self.name.bus, words_of(error)
-            )
+            self._say_notes(words_of(error))
         else:
+            self._say_notes("")
             self.looks.look(future.result(), self._clock())
             self._note(future.result())
         self._later("tick", TICK_S, self._tick)
+
+    def _say_notes(self, fault: str) -> None:
+        """Say once that the journal notes nothing, and once that it does again."""
+        bus, had_fault, self._has_note_fault = self.name.bus, self._has_note_fault, bool(fault)
+        if fault and not had_fault:
+            text = "bus %s: the journal cannot note what is acknowledged: %s; will go on trying"
+            log.warning(text, bus, fault)
+        elif had_fault and not fault:
+            log.warning("bus %s: the journal notes again what is acknowledged", bus)
 
     def _note(self, worked: Worked) -> None:
         self.looks.count(worked, self._ends.values())

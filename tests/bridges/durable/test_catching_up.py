@@ -81,3 +81,41 @@ async def test_a_link_that_is_opened_again_during_a_read_reads_for_itself(
     await until(lambda: not (new.files.queued or old.is_reading or new.is_reading), what="the end of reading")
     assert sorted(b.heard.messages) == sorted(readings(400))
     assert not faults
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [("read", ["cannot be read", "can be read"]), ("tick", ["cannot note", "notes again"])],
+)
+async def test_a_disk_that_fails_for_long_is_told_once_and_its_end_too(
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    faults: list[object],
+    call: str,
+    words: list[str],
+) -> None:
+    """It was told each second."""
+    monkeypatch.setattr("bridges.durable.house.TICK_S", 0.01)
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    url = f"tcp://127.0.0.1:{free_port()}"
+    a.dial(url, "gw-b")
+    await kept(a, readings(10))
+    called, real = [0, 5], getattr(Journal, call)
+
+    def fail(journal: Journal, *arguments: Any) -> Any:
+        if journal.directory == "/gw-a":
+            called[0] += 1
+            if called[0] <= called[1]:
+                raise OSError(5 if called[0] % 2 else 28, "it fails")
+        return real(journal, *arguments)
+
+    monkeypatch.setattr(Journal, call, fail)
+    b.listen(url)
+    await b.hears(10)
+    await until(lambda: called[0] > 6 or (call == "read" and called[0] == 6), what="the end of the fault")
+    await until(lambda: words[1] in caplog.text, what="the word that it is over")
+    said = [record.message for record in caplog.records if "the journal" in record.message]
+    assert [word in one for word, one in zip(words, said, strict=True)] == [True, True]
