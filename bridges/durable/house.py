@@ -92,6 +92,7 @@ class House:
         self._most_bytes = settings.bytes // COMMITS_MIN
         self._is_committing = self._has_note_fault = False
         self._committing = list[Offered]()
+        self._assumed = 0  # numbers of others that are taken for known, as the log has them
         self._last_commit_s = float("-inf")
 
     @property
@@ -197,6 +198,16 @@ class House:
         for sender in self._senders.values():
             sender.forget(worked.first)
         self._room.size = worked.bytes
+        self._say_assumed(worked.assumed)
+
+    def _say_assumed(self, count: int) -> None:
+        """Say that messages may be missing here: the first time, and when there are twice as many."""
+        if count and count >= 2 * self._assumed:
+            self._assumed = count
+            text = (
+                "bus %s: the numbers that ends sent have too many gaps: %d messages that never came would be "
+            )
+            log.warning(text + "dropped as duplicates if they came now", self.name.bus, count)
 
     def when_open(self, call: Callable[[], None]) -> None:
         """Call a function when the journal has opened, if it has not."""

@@ -57,12 +57,14 @@ class Opened(NamedTuple):
 
 class Worked(NamedTuple):
     """The outcome of work: new records, the losses of each end so far by reason, the bytes of the journal,
-    the number of the first message that it has, and backlogs if looked at."""
+    the number of the first message that it has, the numbers of others that it takes for known although they
+    never came, and backlogs if looked at."""
 
     records: list[Record]
     losses: Mapping[str, Mapping[str, int]]
     bytes: int
     first: int
+    assumed: int
     backlogs: Mapping[str, Backlog]
 
 
@@ -90,7 +92,7 @@ def written(journal: Journal, acknowledged: Acknowledged, groups: list[Group], m
     records = journal.append(groups).records if groups else []
     if marks:
         journal.remember(marks)
-    return Worked(records, journal.losses, journal.size, journal.first, {})
+    return Worked(records, journal.losses, journal.size, journal.first, journal.assumed, {})
 
 
 def _note(journal: Journal, acknowledged: Acknowledged) -> None:
@@ -103,7 +105,7 @@ def looked(journal: Journal, acknowledged: Acknowledged, gateways: Sequence[str]
     _note(journal, acknowledged)
     journal.tick()
     backlogs = {one: journal.backlog(one) for one in gateways}
-    return Worked([], journal.losses, journal.size, journal.first, backlogs)
+    return Worked([], journal.losses, journal.size, journal.first, journal.assumed, backlogs)
 
 
 TOGETHER_MS: Final = 20

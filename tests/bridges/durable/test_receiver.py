@@ -1,15 +1,20 @@
 """The receiving half: each message once, known by who numbered it first."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from bridges.durable.keys import keys_of
 from bridges.durable.receiver import AGES_MS, RANGES_MAX, Mark, Memory, joined
 from bridges.durable.wire import LIVE, REPLAYED, Carried, DurableError
+from bridges.durable.work import Told
 from bus.journal.record import encode
 from bus.lateness import LATE_MS
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
+from tests.bridges.durable.gateways import Make, disk
 from tests.bridges.support import frame
+from tests.helpers.peers import until
 
 OWN, THEIRS, FIRST = 1, 2, 3
 BODIES = [wrap(frame(20, seed), Envelope(9, 5)) for seed in range(4)]
@@ -150,3 +155,18 @@ def test_late_records_are_not_joined_with_others() -> None:
     ages = LATE_MS, LATE_MS + 1
     apart = [memory.take(THEIRS, record(4 * n + 1, BODIES, age_ms=age)) for n, age in enumerate(ages)]
     assert list(joined(apart)) == apart
+
+
+async def test_numbers_that_are_taken_for_known_although_they_never_came_are_told(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    a = make("gw-a", disk(), "gw-b")
+    await a.is_open()
+    assert a.house is not None
+    marks = tuple(Mark(7, 10 * number, 10 * number) for number in range(1, 270))
+    done = list[Sequence[Mark]]()
+    a.house.tell(Told(marks, done.append))
+    await until(lambda: done, what="the acknowledgement")
+    told = [record.message for record in caplog.records if "never came" in record.message]
+    assert len(told) == 1
+    assert "117 messages" in told[0]
