@@ -102,7 +102,7 @@ class End(Pipe):
 
     def begin(self, sender: Sender) -> None:
         """Begin with an open journal, in which messages may be kept for the end."""
-        self.sender, found = sender, sender.kept
+        self.sender, found = sender, sender.found()
         self.files.offered += found
         self.files.queued += found
 

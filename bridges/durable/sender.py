@@ -64,10 +64,13 @@ class Sender:
         self._share, self._is_fifo = 1.0 if is_fifo else share, is_fifo
         self.end()
 
-    @property
-    def kept(self) -> int:
-        """The messages of the journal that the end has not acknowledged."""
-        return self.acknowledged.count_missing(1, self.following - 1)
+    def found(self) -> int:
+        """Return how many messages of the journal the end has not acknowledged, as a ledger begins with them.
+
+        Those for other ends among them are told by `read`.
+        """
+        self._found_last = self.following - 1
+        return self.acknowledged.count_missing(1, self._found_last)
 
     def begin(self, ranges: Iterable[Range]) -> int:
         """Begin a connection with an end that has `ranges`. Return how many of them are new to us."""
@@ -112,6 +115,8 @@ class Sender:
         for kept in records:
             waits = not self.is_up or (self._is_fifo and self.first_missing() < kept.first)
             self.following = kept.last + 1
+            if kept.why == FOR_OTHERS and kept.first - 1 not in self._given:
+                continue  # left to `read`: each would be a range of its own, however long the end is away
             if kept.why:
                 self._skip(kept.first, kept.last)
             elif not waits and len(kept.record) <= room_bytes and self._may_overtake(kept.first):

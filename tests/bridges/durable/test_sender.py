@@ -234,3 +234,30 @@ def test_on_a_link_that_is_too_slow_no_end_takes_for_known_what_never_came(
     first = sender.first_missing()
     deliver(sender.read(held[first - 1 :], len(held) + 1, 1000, 0.0).messages)
     assert came.covers(1, len(held))
+
+
+@pytest.mark.parametrize("is_up", [False, True])
+def test_records_for_others_make_the_numbers_of_an_end_no_longer(is_up: bool) -> None:
+    """While it was away, or lagged, each was a range of its own: they grew as long as the journal did."""
+    sender = Sender(RangeSet([(0, 0)]), 1, 0.5)
+    if is_up:
+        sender.begin([])
+    records = [kept(number, number, number % 2 == 1) for number in range(1, 2001)]
+    for one in records:
+        list(sender.committed([one], 0, 0))
+    assert (len(sender.acknowledged), sender.following) == (1, 2001)
+    sender.begin([])
+    backlog = sender.read(records, 2001, 0, 0.0)
+    assert (len(backlog.messages), backlog.left) == (1000, {FOR_OTHERS: 0})
+    sender.heard([(number, number) for number in range(1, 2001, 2)], 0.0)
+    assert list(sender.acknowledged) == [(0, 2000)]
+    assert sender.has_all
+
+
+def test_what_a_ledger_begins_with_and_is_for_others_is_told() -> None:
+    sender = Sender(RangeSet([(0, 0)]), 1, 0.5)
+    records = [kept(number, number, number % 2 == 1) for number in range(1, 11)]
+    list(sender.committed(records, 0, 0))
+    assert sender.found() == 10
+    sender.begin([])
+    assert sender.read(records, 11, 0, 0.0).left == {FOR_OTHERS: 5}
