@@ -88,7 +88,7 @@ class Peer:
         self.address, self.name = address, f"{address[0]}:{address[1]}"
         self.state: State = "idle"
         self.each = False
-        self.fault = ""
+        self.fault, self._lack = "", "peer gone"  # the reason of what is dropped while nobody can be dialled
         self.node = 0  # the number in its greeting
         self.connection: Connection | None = None
         self._cutter = Cutter()  # of the connection
@@ -136,7 +136,7 @@ class Peer:
             return
         stats.offered += count
         if self.state in ("down", "closed") and (self.state == "closed" or self._loop.time() < self._retry_s):
-            return stats.drop("peer gone", count)
+            return stats.drop(self._lack if self.state == "down" else "peer gone", count)
         if full:
             return stats.drop("queue full", count)
         self._waiting.extend(frames)
@@ -358,7 +358,8 @@ class Peer:
             return self._arm(self._options.doubt_s, self._connect)
         self.state, self.each = "down", False
         self._retry_s = self._loop.time() + self._pauses.next_s()
-        self._drop("peer gone")
+        self._lack = "refused" if error.errno in LOCAL else "peer gone"
+        self._drop(self._lack)
         if error.errno in LOCAL:
             self._owner.peer_hindered(self, self.fault)
         else:

@@ -1,6 +1,8 @@
 """Peers: a starved one takes no connection in time, and another program is no peer at all."""
 
 import asyncio
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -9,7 +11,7 @@ import pytest
 
 from bus.ledger import Stats
 from bus.tmq.options import Options
-from bus.tmq.peer import Peer, PeerOwner, PeerSetup
+from bus.tmq.peer import LOCAL, Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import MESSAGE, Hello
 from bus.wire.frame import pack
 from tests.helpers.peers import until
@@ -84,6 +86,26 @@ async def test_a_peer_that_does_not_answer_a_second_time_has_failed(starved: Sta
     await until(lambda: made.state != "down")
     await until(lambda: made.state not in ("idle", "connecting"))
     assert (made.state, owner.reasons) == ("down", ["timed out"] * 2)  # not doubted again before it answers
+
+
+@pytest.mark.parametrize("code", [*sorted(LOCAL), errno.ENETUNREACH, errno.ECONNREFUSED])
+async def test_what_this_machine_refuses_is_trouble_and_no_peer_that_is_gone(
+    starved: StarvedClient, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    made, stats, _ = peer(starved, patient=False)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bus.tmq.peer.socket.socket", refuse)
+        made.send(frame(0), frame(1))
+        await until(lambda: made.state == "down")
+    expected = "refused" if code in LOCAL else "peer gone"
+    assert (stats.dropped, stats.balance()) == ({expected: 2}, 0)
+    made.close()
+    made.send(frame(2))
+    assert stats.dropped["peer gone"] == (1 if code in LOCAL else 3)
 
 
 async def test_a_refusal_counts_at_once(starved: StarvedClient) -> None:
