@@ -73,15 +73,20 @@ class Listener:
             acceptor.release()
 
     def open(
-        self, loop: AbstractEventLoop, address: Address, security: Security | None = None, family: int = 0
+        self,
+        loop: AbstractEventLoop,
+        address: Address,
+        security: Security | None = None,
+        family: int = 0,
+        tries: int = 1,
     ) -> Address:
         """Listen at one more address; return it with the port that was bound. Raises `LinkError`.
 
         `security` is the TLS of connections at this address; None: plain TCP. `family` is AF_INET where
-        only IPv4 will do.
+        only IPv4 will do. `tries`: of how many ports it takes the first that is free.
         """
         url = self._prepare(loop, address, security)
-        return bind_now(url, (family, address), partial(self._bind, security, None))
+        return bind_now(url, (family, address), partial(self._bind, security, None), tries=tries)
 
     def await_address(
         self,

@@ -182,11 +182,28 @@ class Binding(Generic[T]):
             self._task = None
 
 
-def bind_now(url: str, place: Place, bind: Callable[[Place], T], kind: int = socket.SOCK_STREAM) -> T:
-    """Bind once, for a program that is told by an exception. Raises `LinkError`. It may look up a name."""
+def bind_now(
+    url: str, place: Place, bind: Callable[[Place], T], kind: int = socket.SOCK_STREAM, tries: int = 1
+) -> T:
+    """Bind once, for a program that is told by an exception. Raises `LinkError`. It may look up a name.
+
+    With several `tries` it binds the first free port of so many; the exception is about the first of them.
+    """
     places: list[Place] = []
     try:
         places = resolve(place, kind)
-        return bind(places[0])
+        return _bind_first(places[0], bind, tries)
     except (OSError, UnicodeError) as error:
         raise LinkError(f"{url}: cannot listen: {_words(error, places, kind)}") from error
+
+
+def _bind_first(place: Place, bind: Callable[[Place], T], tries: int) -> T:
+    """Bind the first free port of several. Who holds the others is not looked up: that takes milliseconds."""
+    family, address = place
+    for more in range(tries - 1):
+        try:
+            return bind((family, (address[0], address[1] + more, *address[2:])))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    return bind(place if tries == 1 else (family, (address[0], address[1] + tries - 1, *address[2:])))

@@ -1,6 +1,5 @@
 """A ZeroMQ socket on an asyncio loop: it gets messages in batches, and sends without waiting."""
 
-import errno
 import logging
 import socket
 from asyncio import AbstractEventLoop
@@ -8,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from time import thread_time
 from typing import Final, Literal, NamedTuple
 
-from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.serving import limits as serving
 from bus.serving.connection import Connection
@@ -126,15 +124,8 @@ class Socket:
 
     def bind_at(self, host: str, port: int, tries: int = 1) -> Address:
         """Listen as `bind` does, and return the numeric address with the port."""
-        last = min(port + tries, 1 << 16) - 1
-        while True:
-            try:
-                return self._listener.open(self._loop, ("" if host == "*" else host, port))
-            except LinkError as error:
-                cause = error.__cause__
-                if not isinstance(cause, OSError) or cause.errno != errno.EADDRINUSE or port >= last:
-                    raise
-            port += 1
+        tries = max(1, min(tries, (1 << 16) - port))
+        return self._listener.open(self._loop, ("" if host == "*" else host, port), tries=tries)
 
     def await_address(self, host: str, port: int, on_bound: Callable[[Address], object]) -> None:
         """Listen at a port as `bind` does, also if the address is not there yet: then go on trying.

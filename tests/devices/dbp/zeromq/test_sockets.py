@@ -8,6 +8,7 @@ from typing import Protocol
 import pytest
 
 from bus.errors import LinkError
+from bus.transports import binding
 from devices.dbp.zeromq import zmtp
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Kind, Message, Socket
@@ -299,6 +300,21 @@ async def test_a_port_that_is_taken_counts_up_or_is_an_error(house: House) -> No
     with pytest.raises(LinkError, match=f"tcp://127.0.0.1:{port}: cannot listen: Address already in use"):
         second.bind(HOST, port)
     assert port < second.bind(HOST, port, tries=64) < port + 64
+
+
+async def test_the_next_free_port_is_found_without_looking_up_who_has_the_others(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a thousand sockets on a machine each look takes 10 ms, in which the loop stands."""
+    asked: list[object] = []
+    monkeypatch.setattr(binding, "holder_of_port", lambda place, udp=False: str(asked.append(place) or "x"))
+    first, second, third = (house.ours("router") for _ in range(3))
+    port = first.bind(HOST, free_port())
+    assert second.bind(HOST, port, tries=64) > port
+    assert asked == []
+    with pytest.raises(LinkError, match=f"tcp://127.0.0.1:{port}: cannot listen"):
+        third.bind(HOST, port, tries=1)
+    assert len(asked) == 1
 
 
 async def test_it_listens_on_ipv6(house: House) -> None:
