@@ -307,7 +307,12 @@ async def test_the_next_free_port_is_found_without_looking_up_who_has_the_others
 ) -> None:
     """With a thousand sockets on a machine each look takes 10 ms, in which the loop stands."""
     asked: list[object] = []
-    monkeypatch.setattr(binding, "holder_of_port", lambda place, udp=False: str(asked.append(place) or "x"))
+
+    def holder_of_port(place: object, udp: bool) -> str:
+        asked.append(place)
+        return ""
+
+    monkeypatch.setattr(binding, "holder_of_port", holder_of_port)
     first, second, third = (house.ours("router") for _ in range(3))
     port = first.bind(HOST, free_port())
     assert second.bind(HOST, port, tries=64) > port
