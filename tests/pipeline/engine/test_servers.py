@@ -47,6 +47,7 @@ ON_CLUSTER: Final = tuple(TABLES) if "BUSCOUPLER_EVERY_JOB" in os.environ else (
 AT_SERVER: Final = ("last", "tokens")
 FROM_STORE: Final = ("audit", "rates", "last", "failovers")
 FEW: Final = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.adaptive.enabled=false")
+SERIAL: Final = "-XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -126,7 +127,14 @@ def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> No
     words = ["last", str(directory), "--json", "--quiet"]
     programs = Path(sys.executable).parent
     environment = alone() | {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
-    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", *FEW]
+    submit = [
+        str(spark_home() / "bin" / "spark-submit"),
+        "--master",
+        "local[2]",
+        "--driver-java-options",
+        SERIAL,
+        *FEW,
+    ]
     done = subprocess.run(
         [*submit, str(ROOT / "examples" / "submit.py"), *words],
         capture_output=True, text=True, timeout=600, env=environment,
@@ -147,7 +155,7 @@ def daemon(tmp_path: Path, name: str, *words: str) -> "Iterator[subprocess.Popen
     environment["SPARK_SCALA_VERSION"] = scala  # spark-class says so else, and workers ask for it
     with (tmp_path / name).open("wb") as log:
         process = subprocess.Popen(
-            [found.program, *options("512m"), *archived(found), *words],
+            [found.program, *options("512m"), *archived(found), SERIAL, *words],
             stdout=log, stderr=log, env=environment, cwd=tmp_path,
         )  # fmt: skip
     try:
@@ -172,6 +180,7 @@ def test_a_cluster_of_two_workers_one_of_which_is_killed_gives_the_same(
             last = stack.enter_context(daemon(tmp_path, name, *words))
         assert serve.listening(port, 60.0)
         settings = [*FEW, "--conf", "spark.driver.host=127.0.0.1"]
+        settings += ["--conf", f"spark.executor.extraJavaOptions={SERIAL}"]
         with ThreadPoolExecutor(1) as beside:
             left_out = without_all_but(*ON_CLUSTER)
             found = beside.submit(there, directory, "--master", url, "--memory", "1g", *settings, *left_out)

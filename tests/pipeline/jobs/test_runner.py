@@ -73,7 +73,6 @@ def test_json_has_names_beside_tokens(
         assert token(label) == first
 
 
-@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize("name", NAMING)
 def test_tokens_are_names_in_text_and_else_hex(
     name: str, capture: OpenCapture, capsys: pytest.CaptureFixture[str]
