@@ -91,7 +91,6 @@ class MqttLink:
         self._fresh = True
         self.state = "opening"
         pipe = self.pipe = MqttPipe(self.name, hub, loop, self.options, self.topics, self.shed)
-        hub.keep(f"{self.name} spool", pipe.files)
         pipe.start(self._on_pipe_closed)
         self._begin_spool()
 

@@ -37,7 +37,7 @@ class MqttPipe(Pipe):
             b"".join(token.to_bytes(4, "big") for token in Pattern(*one)) for one in options.retain
         ]
         self.out: Outbox[Any] = (
-            Spooled(self.stats, self.files, shed, loop, self._publish)
+            Spooled(self.stats, self.files, shed, loop, self._publish, self._let_go)
             if options.spool
             else Memory(self.stats, shed, loop, self._publish)
         )
@@ -95,7 +95,12 @@ class MqttPipe(Pipe):
     def start(self, on_close: Callable[[], None]) -> None:
         """Attach to the hub. `on_close` is called once when the pipe is closed."""
         self._on_close = on_close
+        if isinstance(self.out, Spooled):
+            self._hub.keep(f"{self.link} spool", self.files)
         self._hub.attach(self)
+
+    def _let_go(self) -> None:
+        self._hub.fold(f"{self.link} spool", self.files)
 
     def close(self) -> None:
         if self._closed:

@@ -6,6 +6,7 @@ has acknowledged, and reads the next ones to publish.
 
 from asyncio import AbstractEventLoop, Future
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -32,13 +33,22 @@ class _Flown:
 
 
 class Spooled(Outbox[_Flown]):
-    """The outbox with a spool. `files` is the ledger of the messages in it: offered when written or found."""
+    """The outbox with a spool. `files` is the ledger of the messages in it: offered when written or found.
+
+    `on_let_go` is called once, when the ledger is final.
+    """
 
     def __init__(
-        self, stats: Stats, files: Stats, shed: Shed, loop: AbstractEventLoop, publish: Publish
+        self,
+        stats: Stats,
+        files: Stats,
+        shed: Shed,
+        loop: AbstractEventLoop,
+        publish: Publish,
+        on_let_go: Callable[[], None],
     ) -> None:
         super().__init__(stats, shed, loop, publish)
-        self._files = files
+        self._files, self._on_let_go = files, on_let_go
         self._order: deque[_Flown] = deque()
         self._left = self._acknowledged = 0  # messages in the files; those among them to forget
         self._rewind = self._turning = self._stopped = self._resting = False
@@ -155,6 +165,7 @@ class Spooled(Outbox[_Flown]):
         self._queue.clear("closed")
         self._files.drop("kept", self._files.queued)
         self._files.queued = 0
+        self._on_let_go()
         if self._spool is not None:
             self._thread.submit(self._spool.turn, [], self._acknowledged, False, 0)
             self._thread.submit(self._spool.close)
