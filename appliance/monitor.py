@@ -22,6 +22,7 @@ from bus.events import Event
 from bus.hub import Hub, LinkView
 from bus.ledger import Account, Stats
 from bus.reasons import AMISS, troubles
+from bus.steps import Steps, finish
 from bus.vacancy import NO_DEVICE
 from bus.watch.watched import WatchedHub
 
@@ -91,10 +92,9 @@ class Monitor:
 
     def scan(self, now: float) -> None:
         """Find all changes since the last scan, then publish. `now` is in seconds, monotonic."""
-        for _ in self.steps(now):
-            pass
+        finish(self.steps(now))
 
-    def steps(self, now: float) -> Iterator[None]:
+    def steps(self, now: float) -> Steps[None]:
         """Scan as `scan` does, with a pause after each step, so that a loop can turn between them.
 
         What is watched has to stay the same meanwhile, or the scan to be given up.

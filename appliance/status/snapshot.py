@@ -15,12 +15,13 @@ from appliance.status.rows import Far, LinkRow
 from appliance.status.shape import MOST, VERSION
 from appliance.status.sums import Sums, counts_of, far_of
 from appliance.status.view import Beside, Besides, Sampled, ShownPart, View
-from appliance.steps import Steps, finished, portions
+from appliance.steps import portions
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account
 from bus.names import Names, table_of
 from bus.quantity.known import Quantities, told
 from bus.report import LISTED, READINGS, Report
+from bus.steps import Steps, finish
 from bus.transports.budget import PROCESS
 from bus.values import Value
 from bus.watch.watched import WatchedHub
@@ -48,7 +49,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
 
     `pipes` is the most pipes that are listed of each hub.
     """
-    return finished(steps(view, pipes))
+    return finish(steps(view, pipes))
 
 
 def steps(view: View, pipes: int = PIPES) -> Steps[Record]:

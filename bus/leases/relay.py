@@ -25,7 +25,7 @@ class Relay:
         self._speakers: set[Connection] = set()
         self._turns = Turns(self.say)
         self.unrelayed = 0
-        """How often an announcement had no room at a candidate, which gets the next one."""
+        """The announcements that had no room at a candidate, which gets the next one."""
 
     def meet(self, connection: Connection) -> None:
         """Note that a connection has made a claim that counts: from now on it may announce."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 
 from bus.serving.rejections import Rejections
+from bus.steps import Steps, finish
 from devices.syndication.bounds import Bounds
 from devices.syndication.client import Client
 from devices.syndication.query import QueryError, subscription
 from devices.syndication.state.book import Book, Delivery
 from devices.syndication.state.producers import Keeper
-from devices.syndication.state.steps import Steps, finish
 from devices.syndication.waiting import Waiting
 from devices.syndication.wire.messages import Publication
 

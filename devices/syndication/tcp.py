@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
+from bus.steps import Steps
 from devices.syndication.client import Messages
 from devices.syndication.exchange import Exchange
-from devices.syndication.state.steps import Steps
 from devices.syndication.wire.messages import (
     REFUSED,
     BrokerRequest,

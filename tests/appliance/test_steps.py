@@ -3,7 +3,8 @@
 import asyncio
 
 from appliance.compose import Appliance
-from appliance.steps import PORTION, Steps, finished, portions
+from appliance.steps import PORTION, portions
+from bus.steps import Steps, finish
 from tests.appliance.large import LARGE, topology
 from tests.helpers.appliances import reloaded, running
 from tests.helpers.peers import until
@@ -31,7 +32,7 @@ def test_steps_are_finished_with_their_result() -> None:
             yield
         return "made"
 
-    assert (finished(steps()), done) == ("made", [0, 1, 2])
+    assert (finish(steps()), done) == ("made", [0, 1, 2])
 
 
 async def test_a_small_gateway_is_looked_at_in_one_turn_of_the_loop() -> None:

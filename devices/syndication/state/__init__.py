@@ -1,4 +1,4 @@
-"""The state of a syndication broker, without I/O. Much work is done in `steps`.
+"""The state of a syndication broker, without I/O. Much work is done in steps.
 
 `book` decides which clients get which messages. `producers` remembers metadata. `queries` has the standing
 queries, each with the set of producers that match; `selections` have the different values of a key in such a

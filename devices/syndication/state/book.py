@@ -9,11 +9,11 @@ from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from bus.serving.limits import Quota
+from bus.steps import Steps, finish
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import NOWHERE, Change, Keeper, Producers
 from devices.syndication.state.queries import Producer, Query
 from devices.syndication.state.sets import Moved, Moves, Sets, Subscribed
-from devices.syndication.state.steps import Steps, finish
 from devices.syndication.wire.messages import Difference, Publication
 
 C = TypeVar("C")

@@ -7,6 +7,7 @@ after the last one.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from bus.steps import Steps
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.queries import Producer, Query, StandingQueries, StandingQuery, has_list
 from devices.syndication.state.selections import (
@@ -15,7 +16,6 @@ from devices.syndication.state.selections import (
     StandingSelections,
     unpacked,
 )
-from devices.syndication.state.steps import Steps
 
 C = TypeVar("C")
 Subscribed: TypeAlias = StandingQuery[C] | StandingSelection[C]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from bus.steps import Steps
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.book import Book, Outcome
-from devices.syndication.state.steps import Steps
 from devices.syndication.wire.messages import Difference, Publication
 from tests.devices.syndication.fakes import FakeQuery
 

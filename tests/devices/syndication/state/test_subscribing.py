@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bus.steps import Steps
 from devices.syndication.state.book import Outcome
-from devices.syndication.state.steps import Steps
 from tests.devices.syndication.fakes import FakeQuery
 from tests.devices.syndication.state.model import CLIENTS, IDS, QUERIES, Model, Room, in_order, said
 

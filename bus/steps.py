@@ -1,4 +1,4 @@
-"""Long work in steps, so that its caller can stop between two steps. Pure."""
+"""Long work in steps, so that its caller can stop, or let a loop turn, between two steps. Pure."""
 
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar
