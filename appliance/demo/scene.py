@@ -1,10 +1,10 @@
 """The scene of the demo: a topology file, a process for each bus and one for the bridge, and the members."""
 
 import asyncio
-import random
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,13 @@ devices:
 """
 
 
-def free_port() -> int:
-    """Return a TCP port of loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
+    """Return different ports of loopback that are free now: each is held until the last is found."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket(type=kind)) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def can_settings() -> dict[str, Any]:
@@ -61,7 +63,7 @@ def can_settings() -> dict[str, Any]:
     for path in sorted(Path("/sys/class/net").glob("vcan*")):
         if (path / "operstate").read_text().strip() in ("up", "unknown"):
             return {"interface": "socketcan", "channel": path.name, "options": {}}
-    options = {"port": random.randint(43000, 47999), "hop_limit": 0}
+    options = {"port": free_ports(1, socket.SOCK_DGRAM)[0], "hop_limit": 0}
     return {"interface": "udp_multicast", "channel": "239.74.163.2", "options": options}
 
 
@@ -73,7 +75,7 @@ class Scene:
 
     def __init__(self, directory: Path, capture: Path | None = None, parts: tuple[str, ...] = PARTS) -> None:
         self._parts = parts
-        self.plant, self.office = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+        self.plant, self.office = (f"tcp://127.0.0.1:{port}" for port in free_ports(2))
         self.can = can_settings()
         self.file, self.log = directory / "demo.yaml", directory / "demo.log"
         self.log.touch()

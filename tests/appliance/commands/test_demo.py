@@ -5,6 +5,7 @@ stays with a page.
 import json
 import os
 import re
+import socket
 import sys
 import urllib.request
 from pathlib import Path
@@ -13,8 +14,14 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.demo import play
+from appliance.demo.scene import free_ports
 from tests.helpers import ROOT
 from tests.helpers.terminal import Terminal
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_ports_that_are_found_together_are_different(kind: socket.SocketKind) -> None:
+    assert len(set(free_ports(400, kind))) == 400
 
 
 @pytest.mark.parametrize("given", [False, True])

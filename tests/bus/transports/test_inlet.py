@@ -89,9 +89,9 @@ def test_a_muted_sender_is_not_heard_and_counted_and_others_are_heard(scene: Sce
     scene.inlet.look()
     assert scene.counts == {FULL: 1}
     scene.inlet.thin(4)
-    for _ in range(100):
+    for _ in range(1000):  # of 100, none passes once in 630 runs
         scene.stranger.sendto(b"stranger", scene.place)
-    assert 0 < len(waiting(scene.sock)) < 50
+    assert 0 < len(waiting(scene.sock)) < 500
     scene.inlet.thin(0)
     assert scene.heard() == [b"stranger", b"honest"]
 
