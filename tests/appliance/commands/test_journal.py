@@ -1,14 +1,18 @@
 """`buscoupler journal`: whose it is and what waits, faults, a capture of it, and what a dead gateway left."""
 
 import argparse
+import asyncio
 import re
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from appliance.commandline import cli
+from appliance.commands import journal as command
 from appliance.commands.journal import arguments, send
+from bridges.durable.emptying import Emptying
 from bus.errors import BusError
 from bus.hub import Hub
 from bus.journal.groups import Group
@@ -22,6 +26,7 @@ from capture.reader import read
 from tests.bridges.durable.conftest import make as make
 from tests.bridges.durable.gateways import Make
 from tests.bus.journal.disk import Disk
+from tests.helpers.clocks import skip
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -30,8 +35,7 @@ TRUNK = "plant", "gw-a", "shop"
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait less for a hello, and look at journals more often."""
-    monkeypatch.setattr("bridges.durable.connection.HELLO_S", 0.2)
+    """Look at journals more often."""
     monkeypatch.setattr("bridges.durable.house.TICK_S", 0.05)
 
 
@@ -149,15 +153,37 @@ async def test_what_a_dead_gateway_left_goes_to_its_end_once(make: Make, tmp_pat
     assert len(b.heard.messages) == heard
 
 
-async def test_who_cannot_take_it_is_told(make: Make, tmp_path: Path) -> None:
+@pytest.fixture
+def emptyings(monkeypatch: pytest.MonkeyPatch) -> list[Emptying]:
+    """What `send` made, in order."""
+    made: list[Emptying] = []
+
+    class Noted(Emptying):
+        def __init__(self, *words: Any) -> None:
+            super().__init__(*words)
+            made.append(self)
+
+    monkeypatch.setattr(command, "Emptying", Noted)
+    return made
+
+
+async def test_who_cannot_take_it_is_told(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emptyings: list[Emptying]
+) -> None:
     directory = written(tmp_path)
     stranger = make("gw-x", None)
-    for url, why in ((stranger.listen().url, "gateway gw-x is there"),):
-        with pytest.raises(BusError, match=why):
-            await send(directory, url, summarize(directory), options(timeout=0.3))
     older = bus_link("tcp://127.0.0.1:0", "listen", trunk=True)
     older.open(Hub("older"), stranger.loop)
-    with pytest.raises(BusError, match="nobody there acknowledges anything"):
-        await send(directory, older.url, summarize(directory), options(timeout=1.0))
+    for url, hello_s, why in (
+        (stranger.listen().url, 60.0, "gateway gw-x is there"),
+        (older.url, 0.05, "nobody there acknowledges anything"),
+    ):
+        monkeypatch.setattr("bridges.durable.connection.HELLO_S", hello_s)
+        count = len(emptyings)
+        sending = asyncio.ensure_future(send(directory, url, summarize(directory), options()))
+        await until(lambda: len(emptyings) > count and why in emptyings[-1].trouble)  # noqa: B023 (called here)
+        skip(monkeypatch, 20.0)
+        with pytest.raises(BusError, match=why):
+            await sending
     older.close()
     assert summarize(directory).ends["gw-b"].messages == 6

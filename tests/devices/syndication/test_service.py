@@ -17,6 +17,7 @@ from devices.syndication.query.grammar import parser
 from devices.syndication.tcp import GONE
 from devices.syndication.wire.messages import REFUSED
 from tests.devices.syndication.tcp_clients import difference, home, publication_of, published, query_of
+from tests.helpers.clocks import wait_in_vain
 from tests.helpers.peers import until
 
 COSTLY = "".join(Random(1).choices("ab", k=4000))
@@ -84,6 +85,7 @@ async def test_a_broker_that_ends_does_not_say_that_its_clients_are_gone() -> No
     async with home() as here:
         producer, subscriber = await here.guest(), await here.guest()
         await producer.publish("a", {}, 1)
+        await here.until(lambda: here.server.stats.received == 1)
         await subscriber.subscribe("")
         await subscriber.told(difference(["a"]))
         here.service.close()
@@ -128,10 +130,14 @@ async def test_a_tagged_client_with_a_wrong_query_is_logged_counted_and_disconne
         ]
 
 
-async def test_a_tagged_client_that_asks_the_same_wrong_query_for_ever_gets_a_second_for_each() -> None:
+async def test_a_tagged_client_that_asks_the_same_wrong_query_for_ever_gets_a_second_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with home() as here:
         guest, other = await here.guest(tagged=True), await here.guest(tagged=True)
+        wait_in_vain(monkeypatch)
         await guest.subscribe("Room =")
+        await here.until(lambda: here.server.stats.received == 1)
         await other.subscribe("")
         await other.told(difference())
         assert here.server.stats.rejected == {"query": 1}

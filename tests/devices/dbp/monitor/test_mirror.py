@@ -155,7 +155,7 @@ async def test_a_watcher_hears_of_the_end_of_its_service(
 ) -> None:
     monkeypatch.setattr(mirror, "LEASE_S", 0.3)
     url = start().urls[0]
-    async with Client(url, timeout_s=1) as watcher:
+    async with Client(url, timeout_s=20.0) as watcher:
         service = Service("Rohan", catalog=url, port=0)
         await service.open()
         await service.listed()

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -18,6 +19,15 @@ from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 INTERVAL_S = 0.1
+
+
+@asynccontextmanager
+async def impatient(url: str) -> AsyncIterator[Client]:
+    """A client that is connected to Rohan, and waits 0.1 s for an answer."""
+    async with Client(url, timeout_s=20.0) as client:
+        await client.ask("Rohan", "ping")
+        client._timeout_s = 0.1  # noqa: SLF001
+        yield client
 
 
 async def echo(request: Request) -> tuple[bytes, ...]:
@@ -165,12 +175,10 @@ async def test_a_request_that_waited_for_one_without_an_answer_leaves_no_connect
 
     async with Service("Rohan", {"slow": slow, "echo": echo}, catalog=url) as service:
         await service.listed()
-        async with Client(url, timeout_s=10.0) as client:
-            await client.ask("Rohan", "ping")
-            client._timeout_s = 0.1  # noqa: SLF001
+        async with impatient(url) as client:
             first = asyncio.ensure_future(client.ask("Rohan", "slow"))
             await asyncio.sleep(0)
-            client._timeout_s = 10.0  # noqa: SLF001
+            client._timeout_s = 20.0  # noqa: SLF001
             second = asyncio.ensure_future(client.ask("Rohan", "echo", b"x"))
             with pytest.raises(NodeError, match="no answer"):
                 await first
@@ -290,7 +298,7 @@ async def test_what_a_peer_did_not_get_is_counted_for_the_program(start: Start) 
 
     async with Service("Rohan", {"x": slow}, catalog=url) as service:
         await service.listed()
-        async with Client(url, timeout_s=0.1) as client:
+        async with impatient(url) as client:
             with pytest.raises(NodeError, match="Rohan gave no answer"):
                 await client.ask("Rohan", "x")
         await until(lambda: not service._router.peers)  # noqa: SLF001
@@ -309,8 +317,9 @@ async def test_a_service_that_does_not_answer_is_told_and_asked_anew(start: Star
 
     async with Service("Rohan", {"x": sometimes, "y": lambda _: "now"}, catalog=url) as service:
         await service.listed()
-        async with Client(url, timeout_s=0.1) as client:
+        async with impatient(url) as client:
             with pytest.raises(NodeError, match=r"Rohan gave no answer within 0\.1 s"):
                 await client.ask("Rohan", "x")
+            client._timeout_s = 20.0  # noqa: SLF001
             answers.set()
             assert await client.ask("Rohan", "y") == (b"now",)

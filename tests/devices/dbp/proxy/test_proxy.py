@@ -172,7 +172,7 @@ async def test_a_lost_connection_takes_the_services_away_and_brings_them_back(
     upper, lower = await joined(make, catalogs, ("*",), ("*",))
     async with (
         Service("low", {"echo": lambda r: r.body}, catalog=catalogs[1], port=0) as low,
-        Client(catalogs[0], timeout_s=1) as above,
+        Client(catalogs[0]) as above,
     ):
         await low.listed()
         await listed(above, "low")

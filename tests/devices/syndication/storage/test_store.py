@@ -89,8 +89,10 @@ async def test_rows_come_the_longest_gone_first_and_ages_go_on(open_store: Open)
     other = open_store(memory.store.path)
     await until(lambda: other.ready)
     assert [id for id, _, _ in other.restored] == ["a", "b", "c", "present"]
-    ages_s = [now_s - gone_s for _, _, gone_s in other.restored]
-    assert ages_s == pytest.approx([30.0, 20.0, 10.0, 0.0], abs=2.0)
+    stood_s = [
+        gone_s - now_s + age_s for (*_, gone_s), age_s in zip(other.restored, (30, 20, 10, 0), strict=True)
+    ]
+    assert 0 < min(stood_s) <= max(stood_s) < loop.time() - now_s  # while nobody had the file
 
 
 async def test_a_file_with_more_producers_than_there_is_room_for_keeps_those_last_gone(
@@ -113,15 +115,16 @@ async def test_a_wall_clock_that_jumps_changes_no_age(
 ) -> None:
     memory = open_store()
     await until(lambda: memory.ready)
-    gone_s = asyncio.get_running_loop().time() - 99.0
-    memory.say("a", {"n": 1}, gone_s)
+    loop = asyncio.get_running_loop()
+    now_s = loop.time()
+    memory.say("a", {"n": 1}, now_s - 50.0)
     memory.store.close()
     wall = time.time
     monkeypatch.setattr(time, "time", lambda: wall() + jump_s)
     other = open_store(memory.store.path)
     await until(lambda: other.ready)
     ((_, _, restored_s),) = other.restored
-    assert restored_s == pytest.approx(gone_s, abs=2.0)
+    assert now_s - 50.0 < restored_s < loop.time() - 50.0
 
 
 def test_who_was_present_at_a_crash_is_gone_since_then_however_often_it_crashes(tmp_path: Path) -> None:
