@@ -137,28 +137,12 @@ def test_each_client_of_a_local_socket_ends_by_its_deadline(
         CLIENTS[client]()
 
 
-def test_many_that_hang_cost_one_limit_and_those_that_answer_are_heard(user: Path) -> None:
-    paths = [user / f"t/g/{number}.sock" for number in range(20)]
-    socks = []
-    for path in paths[:-1]:
-        socks.append(socket.socket(socket.AF_UNIX))
-        socks[-1].bind(str(path))
-        socks[-1].listen()
-    with talking(paths[-1], lambda sock: sock.sendall(b"{}\n")):
-        found = dict(answers(paths, b"", 5 * LIMIT_S, 100))  # a thread that is late still answers
-    for sock in socks:
-        sock.close()
-    assert found.pop(paths[-1]) == b"{}\n"
-    assert all(isinstance(one, TimeoutError) for one in found.values())
-
-
-def test_an_answer_that_has_come_in_time_counts_although_we_had_no_turn(
-    user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def late_look(monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Return what answers a question; who asks has no turn from then on until long after its limit."""
     said, times = threading.Event(), iter([0.0, 100.0])
 
     def monotonic() -> float:
-        """Tell the time of the question, and then a time long after the answer."""
         now_s = next(times)
         assert not now_s or said.wait(30)
         return now_s
@@ -168,7 +152,26 @@ def test_an_answer_that_has_come_in_time_counts_although_we_had_no_turn(
         said.set()
 
     monkeypatch.setattr(asking, "time", SimpleNamespace(monotonic=monotonic))
-    with talking(user / "t/g/late.sock", say):
+    return say
+
+
+def test_many_that_hang_cost_one_limit_and_those_that_answer_are_heard(user: Path, late_look: Serve) -> None:
+    paths = [user / f"t/g/{number}.sock" for number in range(20)]
+    socks = []
+    for path in paths[:-1]:
+        socks.append(socket.socket(socket.AF_UNIX))
+        socks[-1].bind(str(path))
+        socks[-1].listen()
+    with talking(paths[-1], late_look):
+        found = dict(answers(paths, b"", LIMIT_S, 100))
+    for sock in socks:
+        sock.close()
+    assert found.pop(paths[-1]) == b"{}\n"
+    assert all(isinstance(one, TimeoutError) for one in found.values())
+
+
+def test_an_answer_that_has_come_in_time_counts_although_we_had_no_turn(user: Path, late_look: Serve) -> None:
+    with talking(user / "t/g/late.sock", late_look):
         assert answer_of(user / "t/g/late.sock", b"", LIMIT_S, 100) == b"{}\n"
 
 
