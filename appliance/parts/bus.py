@@ -135,7 +135,8 @@ class BusPart(BasePart):
             from bridges.durable.sifting import Sieve
 
             name, sieve = self._end_name(self.resolved), Sieve(settings["kept"])
-            hub = Door(hub, name, loop, self._house, settings["keeps_for"], sieve)
+            kept = settings["keeps_for"], sieve
+            hub = Door(hub, name, loop, self._house, *kept, serves_plain=settings["plain"])
             self._doors[end.plan.place] = hub
         return GuardedHub(hub, peers) if peers else hub
 

@@ -96,7 +96,7 @@ def troubles(status: Row) -> Iterator[str]:
             yield f"bridge {role['bridge']}: not ready: {role['cause']}"
 
 
-_ENDS: Mapping[str, str] = {**ACKNOWLEDGES, "plain": "plain, acknowledges nothing"}
+_ENDS: Mapping[str, str] = {**ACKNOWLEDGES, "plain": "says no hello, acknowledges nothing"}
 
 
 def kept(row: Row) -> list[str]:

@@ -38,12 +38,10 @@ ROOM_BYTES: Final = 1 << 18
 HOLD_S: Final = 0.05
 """Between two looks whether the bus still holds messages back."""
 HELLO_S: Final = 1.0
-"""A peer that has not said hello for so long is plain."""
-MISSED_TIMES: Final = 10
-"""It has so many times longer while an end is away that acknowledged before: a plain peer gets new messages
-at once, and the journal does not have them, so an end that is only slow would get them before older ones."""
+"""So long is waited for a hello, and for our journal to say ours with."""
 EARLY_BYTES_MAX: Final = 1 << 20
-"""Bytes that wait, for `HELLO_S` at most, until it is known who said them: they are not to go back there."""
+"""Bytes that wait, for twice `HELLO_S` at most, until it is known who said them: they are not to go back
+there."""
 
 
 class Place(Protocol):
@@ -62,8 +60,8 @@ class Place(Protocol):
         """Whether the link is to keep what its ends miss, and its journal is not open yet."""
 
     @property
-    def misses(self) -> bool:
-        """Whether an end for which it keeps is away that acknowledged something before."""
+    def serves_plain(self) -> bool:
+        """Whether a peer that says no hello gets live traffic."""
 
     @property
     def hello(self) -> Hello:
@@ -80,12 +78,17 @@ class Place(Protocol):
     def end_of(self, name: EndName) -> End | None:
         """Return the end for which this link keeps and that is called so."""
 
+    @property
+    def only_end(self) -> End | None:
+        """The end for which this link keeps, if it is one."""
+
     def plain(self, is_plain: bool, name: EndName | None) -> None:
         """Note that an end, without a name whom the link dials, is there or not any more, as a plain peer."""
 
 
 class Connection:
-    """One connection. Until it is known who is there, nothing is sent but our hello.
+    """One connection. Until it is known who is there, nothing is sent but our hello: who is only slow to
+    answer would get new messages before older ones, and no journal would have them.
 
     A plain peer's pipe is attached to the side. That of an end is not: its `End` is.
     """
@@ -100,7 +103,7 @@ class Connection:
         self._backlog_last = 0  # the last number of a backlog that came, and was not said to be taken
         self._has_said_hello = self._is_plain = self._was_plain = self._is_closed = False
         self._early, self._early_bytes = list[Batch](), 0
-        self._holds = self._is_slow = False
+        self._holds = self._is_silent = False
 
     def begin(self) -> None:
         """Say hello, if we keep for somebody who may be there; else the peer is a plain one for now."""
@@ -114,16 +117,20 @@ class Connection:
     def _wait(self) -> None:
         """Wait for a hello."""
         self._end_wait()
-        self._timer = self._place.loop.call_later(HELLO_S, self._has_waited, self._place.misses)
+        self._timer = self._place.loop.call_later(HELLO_S, self._has_waited)
 
-    def _has_waited(self, may_be_slow: bool = False) -> None:
-        """Begin without a hello, or without our journal. An end that acknowledged before may only be slow."""
+    def _has_waited(self) -> None:
+        """Go on without our journal, or without a hello."""
+        place = self._place
         if self._far is not None:
             return self._answer(self._far)
-        if not may_be_slow:
+        if place.serves_plain or not (place.keeps or place.waits):
             return self._be_plain()
-        self._is_slow = True
-        self._timer = self._place.loop.call_later((MISSED_TIMES - 1) * HELLO_S, self._has_waited)
+        if place.waits:
+            self._wait()  # the journal may fail
+            if not self._has_said_hello:
+                return self._say_hello()  # without a journal: the answer tells who is there
+        self._is_silent = True
         return self._release()
 
     def journal_opened(self) -> None:
@@ -178,7 +185,7 @@ class Connection:
     @property
     def is_plain(self) -> bool:
         """Whether nobody is there who acknowledges anything, by what is known after `HELLO_S`."""
-        return self._far is None and (self._is_plain or self._is_slow)
+        return self._far is None and (self._is_plain or self._is_silent)
 
     def is_of(self, pipe: Pipe) -> bool:
         """Tell whether a pipe of the hub behind is that of this peer."""
@@ -191,7 +198,10 @@ class Connection:
 
     @property
     def _origin(self) -> Pipe:
-        return self._end or self._attached
+        """The pipe of the hub that gets nothing of what came: whom we dial is an end also without a hello."""
+        is_unknown = self._far is None and not self._is_plain
+        guess = self._place.only_end if is_unknown and not self._pipe.accepted else None
+        return self._end or guess or self._attached
 
     @property
     def ledger(self) -> Stats:
@@ -248,7 +258,7 @@ class Connection:
             return self._hold(batch)
         if self._is_plain and not self._has_said_hello and self._attached is self._pipe:
             self._pipe.rehome(hub.publish, lambda _: None)
-        return hub.publish(batch, self._attached)
+        return hub.publish(batch, self._origin)
 
     def _fail(self, why: str) -> None:
         cause = {"cause": f"{self._pipe.link}: {why}", "place": self._pipe.link}
@@ -283,14 +293,14 @@ class Connection:
         if self._far is not None:
             raise DurableError("a second hello came")
         self._far = far
-        if self._is_plain or not self._place.waits:  # else the answer comes with the journal
+        if self._has_said_hello or self._is_plain or not self._place.waits:  # else it comes with the journal
             self._answer(far)
 
     def _answer(self, far: Hello) -> None:
         self._say_hello()
         if far.journal and self._place.takes:
             self.say([have(far.journal, self._place.memory.settled(far.journal))])
-        end = self._place.end_of(far.name) if self._place.keeps else None
+        end = self._place.end_of(far.name)
         if end is None:
             return self._be_plain()
         self._end_wait()

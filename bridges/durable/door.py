@@ -26,8 +26,9 @@ class Door(Hub):
     """A hub between a link and `hub`, the trunk side of the bus that `name` names.
 
     `house` keeps the journal of the bus, None without one; `ends` are the gateways for which this link keeps
-    what passes `sieve`. Without `takes` it only sends. The accounts of `hub` include all pipes; this hub has
-    none of its own.
+    what passes `sieve`. Without `takes` it only sends. With `serves_plain` a peer that says no hello gets
+    live traffic; else nothing, where the link keeps for somebody. The accounts of `hub` include all pipes;
+    this hub has none of its own.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Door(Hub):
         "house",
         "hub",
         "loop",
+        "serves_plain",
         "takes",
     )
 
@@ -52,9 +54,10 @@ class Door(Hub):
         ends: Sequence[str] = (),
         sieve: Sieve = KEEP_ALL,
         takes: bool = True,
+        serves_plain: bool = False,
     ) -> None:
         super().__init__(hub.name)
-        self.hub, self.loop, self.house, self.takes = hub, loop, house, takes
+        self.hub, self.loop, self.house, self.takes, self.serves_plain = hub, loop, house, takes, serves_plain
         self._name, self._gateways, self._sieve = name, tuple(ends), sieve
         self._memory = Memory(0, {})
         self._ends: dict[str, End] = {}
@@ -70,11 +73,6 @@ class Door(Hub):
         """Whether the link is to keep what its ends miss, and its journal is not open yet."""
         house = self.house
         return house is not None and bool(self._ends) and not (house.journal_id or house.fault)
-
-    @property
-    def misses(self) -> bool:
-        """Whether an end for which the link keeps is away that acknowledged something before."""
-        return any(end.is_missed for end in self._ends.values())
 
     @property
     def memory(self) -> Memory:
@@ -107,6 +105,11 @@ class Door(Hub):
     def end_of(self, name: EndName) -> End | None:
         """Return the end for which this link keeps and that is called so."""
         return self._ends.get(name.gateway)
+
+    @property
+    def only_end(self) -> End | None:
+        """The end for which this link keeps, if it is one."""
+        return next(iter(self._ends.values())) if len(self._ends) == 1 else None
 
     def plain(self, is_plain: bool, name: EndName | None) -> None:
         """Note that an end, without a name whom the link dials, is there or not any more, as a plain peer."""

@@ -89,11 +89,6 @@ class End(Pipe):
         return self.line is not None and self.sender is not None and self.sender.is_up
 
     @property
-    def is_missed(self) -> bool:
-        """Whether the end is away, and acknowledged something before, by what the journal knows."""
-        return self.line is None and self.sender is not None and self.sender.acknowledged.last > 0
-
-    @property
     def state(self) -> EndState:
         """Whether the end is connected, and when it acknowledges."""
         if self.line is not None:

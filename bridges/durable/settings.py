@@ -55,6 +55,11 @@ class Durable(Record):
         Literal["lanes", "fifo"], "`fifo`: new messages wait for those that were kept; else they go first"
     ] = "lanes"
     sync_ms: Annotated[int, Range(1, 10_000), "messages of so long are synced together"] = 10
+    plain: Annotated[
+        bool,
+        "a peer that says no hello for 1 s, as an older appliance, gets live traffic; else it gets nothing, "
+        "and all is kept",
+    ] = False
     ends: Annotated[
         tuple[Name, ...],
         Length(1, ENDS_MAX),

@@ -37,7 +37,7 @@ def _unlike(bus: str, addresses: list[Keeping]) -> Iterator[Finding]:
     for one in addresses[1:]:
         if one.durable.journal != addresses[0].durable.journal:
             text = "a bus has one journal: give all its durable trunks the same directory and settings"
-            yield error(one.durable.where, f"bus {bus}: {text} (`pattern` and `for` may differ)")
+            yield error(one.durable.where, f"bus {bus}: {text} (`pattern`, `for` and `plain` may differ)")
 
 
 def _twice(bus: str, addresses: list[Keeping]) -> Iterator[Finding]:

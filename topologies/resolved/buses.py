@@ -33,7 +33,7 @@ class BusAddress:
 
     `peers` may join there, None for everybody. `age_s` is that of `StreamOptions`. The stamps in
     `certificates` and `keys` differ once a file has been renewed. What matches `kept` goes into the `journal`
-    of the bus for the gateways of `keeps_for`.
+    of the bus for the gateways of `keeps_for`; a peer there that says no hello is `plain`, or gets nothing.
     """
 
     trunk: bool
@@ -48,6 +48,7 @@ class BusAddress:
     age_s: float = 0.0
     keeps_for: tuple[str, ...] = ()
     kept: Patterns = ()
+    plain: bool = False
     journal: "Journaled | None" = None
 
 
@@ -152,6 +153,7 @@ class Buses:
             self._ground.age_s(f"bus {name}", address.trunk, address.age_ms),
             () if kept is None else kept.gateways,
             () if kept is None else kept.durable.pattern,
+            kept is not None and kept.durable.plain,
             journal if address.trunk else None,
         )
 

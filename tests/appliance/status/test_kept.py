@@ -100,7 +100,7 @@ async def test_a_journal_that_cannot_be_opened_is_trouble(
     [
         ("synced", "acknowledges after its fdatasync"),
         ("delivered", "acknowledges after delivery"),
-        ("plain", "plain, acknowledges nothing"),
+        ("plain", "says no hello, acknowledges nothing"),
         ("away", "away"),
     ],
 )

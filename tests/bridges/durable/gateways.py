@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from asyncio import TimerHandle
 from collections.abc import Callable
 from random import Random
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 from bridges.bridge import Bridge
 from bridges.durable.door import Door
@@ -25,10 +26,42 @@ from tests.helpers.peers import until
 Make = Callable[..., "Gateway"]
 
 
+class Clock:
+    """The time and the timers of the event loop that `Door` and `Connection` use: they go on when a test says
+    so. All else of the loop is real."""
+
+    def __init__(self) -> None:
+        self._loop, self._now_s = asyncio.get_running_loop(), 0.0
+        self._timers = list[TimerHandle]()
+
+    def time(self) -> float:
+        return self._now_s
+
+    def call_later(self, delay_s: float, call: Callable[..., object], *args: Any) -> TimerHandle:
+        self._timers.append(TimerHandle(self._now_s + delay_s, call, args, self._loop))
+        return self._timers[-1]
+
+    def ticks(self) -> bool:
+        """Let a moment pass. Return False, so that a condition can end with it."""
+        self.go(0.1)
+        return False
+
+    def go(self, for_s: float) -> None:
+        """Let time go on, and the timers that are due do their work."""
+        end_s = self._now_s + for_s
+        while due := [one for one in self._timers if not one.cancelled() and one.when() <= end_s]:
+            one = min(due, key=TimerHandle.when)
+            self._timers.remove(one)
+            self._now_s = max(self._now_s, one.when())
+            one._run()  # noqa: SLF001
+        self._now_s = end_s
+
+
 class Gateway:
     """A gateway with one bus: programs on its plain side, and links to others on its trunk side.
 
-    `heard` is a program. `files` None: it keeps no journal; its house keeps one for `ends`.
+    `heard` is a program. `files` None: it keeps no journal; its house keeps one for `ends`. With a `clock`
+    its doors wait by that.
     """
 
     def __init__(
@@ -37,6 +70,7 @@ class Gateway:
         files: Files | None,
         *ends: str,
         unix_s: Callable[[], float] = time.time,
+        clock: Clock | None = None,
         **settings: Any,
     ) -> None:
         self.name, self.loop = EndName("plant", name, "shop"), asyncio.get_running_loop()
@@ -45,6 +79,8 @@ class Gateway:
         self.trunk = self.bridge.side("trunk", Policy(trunk=True, opaque=True))
         self.heard = RecordingPipe("program")
         self.plain.attach(self.heard)
+        self._timers = self.loop if clock is None else cast(asyncio.AbstractEventLoop, clock)
+        self._serves_plain = bool(settings.get("plain"))
         self.house: House | None = None
         if files is not None:
             durable = Durable(directory=f"/{name}", sync_ms=1, **settings)
@@ -61,7 +97,9 @@ class Gateway:
         return self._open(bus_link(url, "dial", trunk=True, retry_min_s=0.01, retry_max_s=0.02), ends)
 
     def _open(self, link: BusLink, ends: tuple[str, ...]) -> BusLink:
-        link.open(Door(self.trunk, self.name, self.loop, self.house, ends), self.loop)
+        plain = self._serves_plain
+        door = Door(self.trunk, self.name, self._timers, self.house, ends, serves_plain=plain)
+        link.open(door, self.loop)
         self.links.append(link)
         return link
 

@@ -32,7 +32,7 @@ def live(gateway: Gateway) -> int:
 
 
 async def test_an_end_is_away_then_plain_then_connected_and_says_when_it_acknowledges(make: Make) -> None:
-    a = make("gw-a", disk(), "gw-b")
+    a = make("gw-a", disk(), "gw-b", plain=True)
     await a.is_open()
     url = f"tcp://127.0.0.1:{free_port()}"
     a.dial(url, "gw-b")
