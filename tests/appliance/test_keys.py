@@ -184,7 +184,7 @@ async def test_programs_at_a_trunk_sign_with_the_keys_that_they_are_given(
         await until(plant.joined)
         url = f"tcp://127.0.0.1:{plant.trunk}"
         send = ["send", url, "a/b", "--timeout", "2"]
-        assert await asyncio.to_thread(main, [*send, "--keys", keys[0]]) == 0
+        assert await asyncio.to_thread(main, [*send, "--keys", keys[0], "--timeout", "20"]) == 0
         await until(lambda: plant.apps[1].heard)
         await asyncio.to_thread(main, send)  # it has sent before it hears that the trunk signs
         assert await asyncio.to_thread(main, [*send, "--keys", keys[1]]) == 1

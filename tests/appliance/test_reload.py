@@ -232,7 +232,7 @@ async def test_a_websocket_peer_of_a_bus_stays_when_the_bus_gets_its_first_trunk
     more = f'{{url: "{trunk}", trunk: true}}'
     async with running(plain.replace(", MORE", "")) as appliance:
         # In a thread: a blocking dial waits for the answer of this loop.
-        a, b = [await asyncio.to_thread(pynng.Bus0, dial=url, recv_timeout=5000) for _ in range(2)]
+        a, b = [await asyncio.to_thread(pynng.Bus0, dial=url, recv_timeout=20_000) for _ in range(2)]
         with a, b:
             await until(lambda: len(appliance.parts["bus one"].hub.pipes) == 2)
             for number, text in enumerate([plain.replace("MORE", more), plain.replace(", MORE", "")] * 3):

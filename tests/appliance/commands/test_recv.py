@@ -20,6 +20,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import can_word, command, device, opened, while_repeating
 from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
+from tests.helpers.clocks import wait_in_vain
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_channel, free_port
 from tests.helpers.tmq import processed
@@ -85,7 +86,10 @@ async def test_recv_raw(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 
 
 @pytest.mark.parametrize(("words", "status"), [(["--count", "2"], 1), ([], 0)])
-async def test_the_time_is_up(words: list[str], status: int, capsys: Out) -> None:
+async def test_the_time_is_up(
+    words: list[str], status: int, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_in_vain(monkeypatch)
     assert await heard_by([*words, "--timeout", "1"], READING) == status
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1

@@ -1,4 +1,3 @@
-import asyncio
 import json
 import signal
 import subprocess
@@ -10,7 +9,16 @@ from appliance.commands.traffic import HEAD, Sequences, Source
 from appliance.probe.endpoint import parse_endpoint
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import BUSCOUPLER, UartEar, can_word, command, device, opened, parsed
+from tests.appliance.probe.support import (
+    BUSCOUPLER,
+    UartEar,
+    at_a_stuck_peer,
+    can_word,
+    command,
+    device,
+    opened,
+    parsed,
+)
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import SpPeer, until
 from tests.helpers.ports import free_port
@@ -128,14 +136,11 @@ async def test_nobody_there_is_a_problem(capsys: Out, caplog: pytest.LogCaptureF
     assert "no peer, device or broker" in capsys.readouterr().err
 
 
-async def test_a_stuck_peer_holds_back_what_is_as_fast_as_it_goes(socket_path: Path, capsys: Out) -> None:
-    url = f"ipc://{socket_path}"
-    words = ["--listen", "--rate", "0", "--seconds", "0.3", "--timeout", "0.3", "--size", "2048", "--json"]
-    sending = asyncio.create_task(command("traffic", url, *words))
-    await until(socket_path.exists)
-    stuck = await asyncio.to_thread(SpPeer, url)
-    assert await sending == 1
-    stuck.close()
+async def test_a_stuck_peer_holds_back_what_is_as_fast_as_it_goes(
+    socket_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--rate", "0", "--seconds", "20", "--timeout", "20", "--size", "2048", "--json"]
+    assert await at_a_stuck_peer(socket_path, monkeypatch, "traffic", *words) == 1
     summary = json.loads(capsys.readouterr().out)
     assert list(summary["dropped"]) == ["closed"]
     assert 0 < summary["dropped"]["closed"] * 2048 < 2 << 20, "it went on far beyond what it may have waiting"

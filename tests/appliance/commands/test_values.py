@@ -15,6 +15,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import command, device
 from tests.devices.tap.tap_support import member
 from tests.helpers.appliances import appliance_of
+from tests.helpers.clocks import wait_in_vain
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
@@ -52,7 +53,10 @@ async def test_it_prints_the_newest_of_each_pattern_with_its_age(capsys: pytest.
         assert (found["tokens"], found["text"], found["hex"]) == (list(Pattern("oven")), None, "ff")
 
 
-async def test_without_a_cache_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_without_a_cache_it_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_in_vain(monkeypatch)
     async with device() as (_, url):
         assert await command("values", url, "--timeout", "0.2") == 1
     assert "no cache on this bus answered within 0.2 s" in capsys.readouterr().err

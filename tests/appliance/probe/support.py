@@ -6,15 +6,20 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import asynccontextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from appliance.commandline.cli import parser
+from appliance.probe.station import Station
 from bridges.media.uart.codec import Decoder
 from bus.hub import Hub, Link
 from bus.transports.links import make_link
 from devices.raw import RawDevice
 from tests.bridges.support import PtyPair
-from tests.helpers.peers import Ear, until
+from tests.helpers.clocks import skip
+from tests.helpers.peers import Ear, SpPeer, until
 
 BUSCOUPLER = [sys.executable, "-c", "import sys; from buscoupler.__main__ import main; sys.exit(main())"]
 
@@ -36,6 +41,28 @@ async def while_repeating(speak: Any, waiting: Awaitable[int]) -> int:
         speak()
         await asyncio.wait([task], timeout=0.02)
     return task.result()
+
+
+async def at_a_stuck_peer(path: Path, patch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run a command that listens at `path` and sends, with a peer that reads nothing. Once messages wait,
+    time passes until it gives up. Return its exit status."""
+    made = list[Station]()
+
+    class Noted(Station):
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            made.append(self)
+
+    patch.setattr(f"appliance.commands.{words[0]}.Station", Noted)
+    sending = asyncio.create_task(command(words[0], f"ipc://{path}", "--listen", *words[1:]))
+    await until(path.exists)
+    stuck = await asyncio.to_thread(SpPeer, f"ipc://{path}")
+    await until(lambda: any(pipe.stats.queued_bytes for pipe in made[0].leaf.pipes))
+    while not sending.done():
+        skip(patch, 1.0)
+        await asyncio.sleep(0.01)
+    stuck.close()
+    return sending.result()
 
 
 @asynccontextmanager

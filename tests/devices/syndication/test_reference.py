@@ -142,7 +142,7 @@ class Peer:
     async def hears(self, data: bytes) -> None:
         """Read what must come, byte for byte."""
         loop, came = asyncio.get_running_loop(), b""
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(20.0):
             while part := await loop.sock_recv(self._socket, len(data) - len(came)):
                 came += part
         assert came == data
