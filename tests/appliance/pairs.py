@@ -13,12 +13,13 @@ from bus.leases.table import LeaseTable
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.helpers.appliances import appliance_of
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
+LASTING_MS = 5000
 
 PLANT = """\
 name: pair
@@ -38,6 +39,12 @@ bridges:
 PAIR = f"""{PLANT}\
   joint: {{{{on: [gw-a, gw-b], pattern: [motor], join: [{{{{bus: left}}}}, {{{{bus: right}}}}]}}}}
 """
+
+
+def lasting(text: str) -> str:
+    """Return a topology whose leases last longer than any stall of a busy machine. A broker that starts with
+    it would wait for as long."""
+    return text.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {LASTING_MS},")
 
 
 class Pair:
@@ -68,6 +75,17 @@ class Pair:
     def forwards(self, name: str) -> bool:
         return self.candidacy(name).gate.forwarding
 
+    def holds(self, name: str) -> bool:
+        """Return whether a gateway forwards by a long lease."""
+        left_s = self.candidacy(name).candidate.until_s - asyncio.get_running_loop().time()
+        return left_s > LASTING_MS / 2000 and self.forwards(name)
+
+    def change(self, text: str) -> set[str]:
+        """Change all gateways; return the lines, each once."""
+        self.topology = loads(text, "pair.yaml")
+        appliances = [self.hub, *self.gateways.values()]
+        return {change.line() for appliance in appliances for change in reloaded(appliance, self.topology)}
+
     @property
     def table(self) -> LeaseTable:
         part = self.hub.parts["broker main"]
@@ -91,9 +109,13 @@ class Pair:
 
 @asynccontextmanager
 async def forwarding(text: str = PAIR) -> AsyncIterator[Pair]:
-    """Start a pair and wait until one of its gateways forwards."""
+    """Start a pair and wait until one of its gateways forwards, by a long lease."""
     made = Pair(text)
-    await until(lambda: all(len(ear.hub.pipes) == 2 for ear in made.ears))
-    await until(lambda: made.forwards("gw-a") or made.forwards("gw-b"))
-    yield made
-    made.close()
+    try:
+        await until(lambda: all(len(ear.hub.pipes) == 2 for ear in made.ears))
+        await until(lambda: any(map(made.forwards, made.gateways)))
+        made.change(lasting(text).format(*made.ports))
+        await until(lambda: any(map(made.holds, made.gateways)))
+        yield made
+    finally:
+        made.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -138,11 +139,12 @@ async def test_a_tap_records_what_the_candidates_tell(tmp_path: Path) -> None:
         await until(lambda: pair.candidacy(other).candidate.ready)
         pair.gateways[first].close()
         await until(lambda: pair.forwards(other))
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     told = [row for row in read(tmp_path) if row.kind == Kind.EVENT]
     assert {row.hub for row in told} == {"bridge joint"}
     granted = b"takeover: granted by all brokers that can be reached"
-    assert [row.gateway for row in told if row.message == granted] == [first, other]
+    holders = (row.gateway for row in told if row.message == granted)
+    assert [name for name, _ in groupby(holders)] == [first, other]
     assert b"lease: standby: all links up" in {row.message for row in told if row.gateway == other}
 
 

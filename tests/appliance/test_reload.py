@@ -63,12 +63,14 @@ async def loads_on(*urls: str) -> AsyncIterator[list[Load]]:
     made = [Load(str(number), Ear(hub)) for number, hub in enumerate(hubs)]
     for link, hub in zip(links, hubs, strict=True):
         link.open(hub, asyncio.get_running_loop())
-    await until(lambda: all(len(hub.pipes) == 2 for hub in hubs))
-    pipes = [hub.pipes for hub in hubs]
-    yield made
-    assert [hub.pipes for hub in hubs] == pipes, "a connection was cut"
-    for link in links:
-        link.close()
+    try:
+        await until(lambda: all(len(hub.pipes) == 2 for hub in hubs))
+        pipes = [hub.pipes for hub in hubs]
+        yield made
+        assert [hub.pipes for hub in hubs] == pipes, "a connection was cut"
+    finally:
+        for link in links:
+            link.close()
 
 
 def change(appliance: Appliance, text: str) -> list[str]:

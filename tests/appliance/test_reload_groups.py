@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from appliance.compose import Appliance
 from appliance.parts.broker import BrokerPart
 from bus.hub import Hub
 from bus.tmq import Client
@@ -13,24 +12,19 @@ from bus.tmq.broker import Broker
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.pairs import PAIR, Pair, forwarding
+from tests.appliance.pairs import LASTING_MS, PAIR, Pair, forwarding, lasting
 from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
 BURST = 10
-LEASE_MS = 3000
-TEXT = PAIR.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {LEASE_MS},")
+TEXT = lasting(PAIR)
 
 
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
-    """A pair that forwards under a lease that is longer than any stall of a busy machine."""
-    async with forwarding(PAIR) as made:
-        change(made, TEXT.format(*made.ports))
-        candidate = next(made.candidacy(name) for name in made.gateways if made.forwards(name)).candidate
-        await until(lambda: candidate.until_s > asyncio.get_running_loop().time() + LEASE_MS / 2000)
+    async with forwarding() as made:
         yield made
 
 
@@ -52,16 +46,9 @@ class Traffic:
         assert self.right.heard == self.sent
 
 
-def change(pair: Pair, text: str) -> set[str]:
-    """Change all gateways of the pair; return the lines, each once."""
-    topology = loads(text, "pair.yaml")
-    appliances: list[Appliance] = [pair.hub, *pair.gateways.values()]
-    return {change.line() for appliance in appliances for change in reloaded(appliance, topology)}
-
-
 async def test_a_reload_that_leaves_the_candidates_alone_keeps_the_lease(pair: Pair) -> None:
     text, port, spare = TEXT.format(*pair.ports), free_port(), free_port()
-    main = f'main: {{on: hub, lease_ms: {LEASE_MS}, listen: "tcp://127.0.0.1:{pair.ports[0]}"}}'
+    main = f'main: {{on: hub, lease_ms: {LASTING_MS}, listen: "tcp://127.0.0.1:{pair.ports[0]}"}}'
     side = f", {{url: {{address: 'tcp://127.0.0.1:{port}', mode: dial}}}}]}}"
     variants = [
         text.replace("{bus: right}]", "{bus: right, deny: [x]}]"),
@@ -69,7 +56,7 @@ async def test_a_reload_that_leaves_the_candidates_alone_keeps_the_lease(pair: P
         text.replace(f'"tcp://127.0.0.1:{pair.ports[0]}"', f'["tcp://127.0.0.1:{pair.ports[0]}"]'),
         text.replace(main, f'{main}\n  spare: {{on: hub, listen: "tcp://127.0.0.1:{spare}"}}'),
         text.replace("{bus: right}]", "{bus: right, allow: {out: [motor]}}]"),
-        text.replace(f"lease_ms: {LEASE_MS}", f"lease_ms: {LEASE_MS + 100}"),
+        text.replace(f"lease_ms: {LASTING_MS}", f"lease_ms: {LASTING_MS + 100}"),
         text,
     ]
     holder = next(name for name in pair.gateways if pair.forwards(name))
@@ -79,8 +66,8 @@ async def test_a_reload_that_leaves_the_candidates_alone_keeps_the_lease(pair: P
         for _ in range(3):
             traffic.burst()
             await asyncio.sleep(0)
-            change(pair, variant)
-        change(pair, text)
+            pair.change(variant)
+        pair.change(text)
     await traffic.all_heard()
     assert pair.candidacy(holder) is candidacy
     assert candidacy.gate.forwarding
@@ -149,7 +136,7 @@ async def test_gateways_that_change_places_lose_and_double_nothing(
 
 async def test_another_pattern_is_another_lease(pair: Pair) -> None:
     text = TEXT.format(*pair.ports).replace("[motor]", "[pump]")
-    assert change(pair, text) == {"changed bridge joint: pattern"}
+    assert pair.change(text) == {"changed bridge joint: pattern"}
     await until(lambda: any(map(pair.forwards, pair.gateways)))
     frame = pack(PUB, Pattern("pump"), b"1")
     left, right = pair.ears
@@ -161,12 +148,12 @@ async def test_another_pattern_is_another_lease(pair: Pair) -> None:
 async def test_a_bridge_becomes_one_of_several_and_alone_again(pair: Pair) -> None:
     text = TEXT.format(*pair.ports)
     alone = text.replace("on: [gw-a, gw-b]", "on: [gw-a]")
-    assert "removed bridge joint" in change(pair, alone)
+    assert "removed bridge joint" in pair.change(alone)
     traffic = Traffic(pair)
     for _ in range(3):
         traffic.burst()
     await traffic.all_heard()
-    assert "added bridge joint" in change(pair, text)
+    assert "added bridge joint" in pair.change(text)
     await until(lambda: any(map(pair.forwards, pair.gateways)))
     traffic.burst()
     await traffic.all_heard()

@@ -70,7 +70,7 @@ async def captured(text: str) -> Counter[tuple[int, str, str, int, str]]:
         await exchanged(appliance)
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     found = Counter[tuple[int, str, str, int, str]]()
     spec = appliance.topology.devices["recorder"]
     assert isinstance(spec, TapSpec)
@@ -109,7 +109,7 @@ async def test_a_tap_leaves_the_names_of_its_topology_and_goes_on_when_they_chan
         assert [change.line() for change in changed] == ["added names: temp, door"]
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     assert names.beside(days_directory(tmp_path)) == ["a", "fridge", "temp", "door"]
 
 
@@ -124,7 +124,7 @@ async def test_a_capture_says_what_the_filters_of_its_bridges_are(tmp_path: Path
         await exchanged(appliance)
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     found = [json.loads(pq.read_schema(path).metadata[META_TOPOLOGY.encode()]) for path in files_in(tmp_path)]
     bridge = {"gateways": ["here"], "pattern": list(Pattern("a"))}
     one, two = {"segment": "bus one"}, {"segment": "bus two"}
@@ -154,7 +154,7 @@ async def test_a_tap_added_at_run_time_sees_a_running_bridge(tmp_path: Path) -> 
         await exchanged(appliance)
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     found = Counter((row.hub, row.bus, row.dir) for row in read(tmp_path) if row.kind == Kind.FRAME)
     assert found["bridge joint", "bus two", Direction.TX] == len(GOOD)
     assert found["bus one", "bus one", Direction.RX] == len(GOOD + OTHER)
@@ -176,7 +176,7 @@ async def test_two_taps_record_one_bridge_and_neither_is_called_after_its_end(tm
     finally:
         appliance.close()
     assert not bridge.sent_taps
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     for directory in (tmp_path / "first", tmp_path / "second"):
         found = Counter((row.hub, row.bus, row.dir) for row in read(directory) if row.kind == Kind.FRAME)
         assert found["bridge joint", "bus two", Direction.TX] == len(GOOD)
@@ -218,7 +218,7 @@ async def test_messages_that_are_no_frames_are_recorded_byte_for_byte(tmp_path: 
             await until(lambda: bus.pipes[0].stats.received == len(messages))
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     found = [take_apart(row.message) for row in read(tmp_path) if row.kind == Kind.FRAME]
     assert [parts.content for parts in found] == messages
     assert all(parts.envelope for parts in found)
@@ -242,7 +242,7 @@ async def test_a_tap_follows_a_bus_to_another_hub_and_a_bridge_to_other_sides(tm
             await exchanged(appliance)
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     found = Counter[tuple[int, str, str, int, str]]()
     for row in read(tmp_path / "capture"):
         found[row.kind, row.hub, row.bus, row.dir, word_of(row)] += row.messages

@@ -46,7 +46,7 @@ async def recorded(directory: Path, wire: str, more: str = "") -> list[Packet]:
                 await until(lambda: device.recv(0) is not None)
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     return list(read(directory))
 
 

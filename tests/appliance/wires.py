@@ -46,6 +46,6 @@ async def exported(directory: Path, came: Sequence[can.Message], went: Sequence[
                 await until(lambda: device.recv(0) is not None)
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     assert export_frames(directory / "capture", str(directory / "can.log"), "candump") == 0
     return directory / "can.log"

@@ -39,7 +39,7 @@ async def working(place: Path, program: str) -> AsyncIterator[Working]:
         yield made
     finally:
         made.child.close()
-        await asyncio.to_thread(settle, 20)
+        await asyncio.to_thread(settle, 50)
 
 
 def children() -> list[str]:

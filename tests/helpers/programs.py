@@ -46,9 +46,11 @@ async def ear_on(url: str) -> AsyncIterator[Ear]:
     hub, link = Hub(), make_link(url, "dial")
     ear = Ear(hub)
     link.open(hub, asyncio.get_running_loop())
-    await until(lambda: len(hub.pipes) == 2)
-    yield ear
-    link.close()
+    try:
+        await until(lambda: len(hub.pipes) == 2)
+        yield ear
+    finally:
+        link.close()
 
 
 async def hears(speaker: Ear, listener: Ear, frame: bytes = FRAME) -> None:

@@ -153,9 +153,11 @@ def compiled(spark: "SparkSession") -> Iterator[None]:
     """Let Spark compile plans in the block, as it does for users."""
     for name, value in _COMPILED.items():
         spark.conf.set(name, value)
-    yield
-    for name in _COMPILED:
-        spark.conf.unset(name)
+    try:
+        yield
+    finally:
+        for name in _COMPILED:
+            spark.conf.unset(name)
 
 
 def plan(frame: "DataFrame") -> str:

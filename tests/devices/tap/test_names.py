@@ -52,5 +52,5 @@ async def test_a_recorder_leaves_names_at_its_start_and_new_ones_at_its_end(tmp_
         recorder.know(["fridge", "temp"])
     finally:
         recorder.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     assert names.beside(days_directory(tmp_path)) == ["fridge", "temp"]

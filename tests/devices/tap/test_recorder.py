@@ -43,7 +43,7 @@ async def recording(
         yield recorder, hub
     finally:
         recorder.close()
-        assert await asyncio.to_thread(settle, 20)
+        assert await asyncio.to_thread(settle, 50)
 
 
 def frames(directory: Path) -> list[bytes]:

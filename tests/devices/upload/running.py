@@ -31,7 +31,7 @@ async def run(written: str, ready: Callable[[Upload], bool]) -> Upload:
         await until(lambda: ready(upload), WAIT_S)
     finally:
         appliance.close()
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
     return upload
 
 

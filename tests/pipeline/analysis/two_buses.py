@@ -29,7 +29,7 @@ def recorded(more: str, directory: Path, scene: Callable[[Appliance, str, str], 
     """
     text = _TEXT.format(free_port(), free_port()) + more.format(directory=directory)
     result = asyncio.run(_played(text, scene))
-    assert settle(20)
+    assert settle(50)
     return result
 
 

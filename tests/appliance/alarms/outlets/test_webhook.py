@@ -38,9 +38,11 @@ def serving(*answers: int) -> Iterator[tuple[str, list[Any]]]:
     with HTTPServer(("127.0.0.1", free_port()), Handler) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/hooks?plant=1", got
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/hooks?plant=1", got
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_it_gets_all_values_after_faults_too(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_an_answer_that_comes_a_letter_at_a_time_is_waited_for_no_longer_than_an
     def drip() -> None:
         connection, _ = listener.accept()
         with connection, suppress(OSError):
-            for _ in range(30):
+            while True:
                 connection.sendall(b"H")
                 time.sleep(0.1)
 

@@ -172,7 +172,7 @@ async def run(folder: Path) -> None:
             ears = {name: Ear(part.hub) for name, part in parts.items() if name.startswith("bus ")}
             await until(lambda: all(link.state == "up" for part in parts.values() for link in part.links))
             await asyncio.gather(*(drive(Ends(ears, buses, serial), kind) for kind, drive in DRIVES.items()))
-    assert await asyncio.to_thread(settle, 20)
+    assert await asyncio.to_thread(settle, 50)
 
 
 class Recorded(NamedTuple):
