@@ -249,6 +249,23 @@ async def test_a_spool_goes_on_where_another_process_has_stopped(
     assert files.queued == files.balance() == 0
 
 
+async def test_a_link_that_is_opened_again_and_again_keeps_no_ledger_of_earlier_spools(
+    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
+) -> None:
+    """The sums stay: what a spool has when its link closes is dropped as kept, and found by the next one."""
+    broker.kill()
+    near = side(broker.url, spool=Spool(directory=str(tmp_path / "spool")))
+    for number in range(3):
+        if number:
+            near.open()
+        near.say(numbered(number))
+        await until(lambda: near.link.pipe.files.queued == number + 1)  # noqa: B023
+        near.close()
+        await until(lambda: not near.hub._accounts._kept)  # noqa: SLF001
+        files = near.hub.accounts()[f"{near.link.name} spool"].stats
+        assert (files.dropped["kept"], files.queued, files.balance()) == (sum(range(number + 2)), 0, 0)
+
+
 async def test_a_spool_that_cannot_be_used_is_a_fault(
     broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
 ) -> None:
