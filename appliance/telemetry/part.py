@@ -184,6 +184,7 @@ class TelemetryPart(DevicePart):
             self._follow()
             return []
         self.close()
+        self.hub.fold(self._sender.name, self._sender.stats)
         self._sender = self._make(self.resolved)
         self._lines = ExportedLines(self._sender)
         self.hub.keep(self._sender.name, self._sender.stats)

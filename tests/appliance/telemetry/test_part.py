@@ -69,6 +69,23 @@ def test_a_message_over_a_trunk_is_one_trace_and_its_end_is_said() -> None:
     asyncio.run(run())
 
 
+async def test_another_collector_takes_a_new_ledger_and_the_counts_of_the_old_one_stay() -> None:
+    ports, dead = [free_port() for _ in range(3)], [f"http://127.0.0.1:{free_port()}" for _ in range(4)]
+    one = appliance_of(loads(TEXT.format(*ports, dead[0], 1)), "a")
+    one.open(asyncio.get_running_loop())
+    try:
+        part = one.parts["device x"]
+        for number, url in enumerate(dead[1:], 1):
+            logging.getLogger("buscoupler").warning("a line of the log")
+            reloaded(one, loads(TEXT.format(*ports, url, 1)))
+            assert len(part.hub._accounts._kept) == 2  # noqa: SLF001
+            stats = part.hub.accounts()["x: telemetry"].stats
+            assert stats.balance() == 0
+            assert stats.dropped["closed"] >= number
+    finally:
+        one.close()
+
+
 def _sends(hub: Hub) -> bool:
     hub.publish(from_payloads([pack(PUB, (1,), b"data")]))
     return True
