@@ -132,7 +132,7 @@ class Reassembler:
     `malformed` (a transfer with correct CRC, but no message in it).
     """
 
-    __slots__ = ("_more_bytes", "_openers", "_size_of", "_slots", "rejected", "subjects")
+    __slots__ = ("_late_s", "_more_bytes", "_openers", "_size_of", "_slots", "rejected", "subjects")
 
     def __init__(
         self,
@@ -142,14 +142,18 @@ class Reassembler:
         others: Mapping[int, Opener] = MappingProxyType({}),
         size_of: Callable[[Payload], int] = message_bytes,
     ) -> None:
-        self._more_bytes, self._size_of = more_bytes, size_of
+        self._more_bytes, self._size_of, self._late_s = more_bytes, size_of, 0.0
         self._openers: dict[int, Opener] = {**others, subject: self._whole}
         self.subjects = tuple(self._openers)
         self.rejected: dict[str, int] = {} if rejected is None else rejected
         self._slots: dict[int, _Slot] = {}
 
-    def feed(self, now: float, identifier: int, data: bytes | bytearray) -> bytes | None:
-        """Return the message that this frame completes, or None. `now` is a monotonic time in seconds."""
+    def feed(self, now: float, identifier: int, data: bytes | bytearray, late_s: float = 0.0) -> bytes | None:
+        """Return the message that this frame completes, or None. `now` is a monotonic time in seconds.
+
+        The frame may have waited for `late_s` until it was read: a program that stood still has no gap.
+        """
+        self._late_s = late_s
         if identifier & (SERVICE | RESERVED) or identifier >> 8 & SUBJECT_MAX not in self._openers:
             return self._reject("foreign")
         if identifier & ANONYMOUS:
@@ -191,7 +195,7 @@ class Reassembler:
         tail = data[-1]
         if not slot.open:
             return self._reject("orphan")
-        if now - slot.heard_s > GAP_S:
+        if now - slot.heard_s - self._late_s > GAP_S:
             return self._abandon(slot, "gap")
         if tail & TID != slot.tid:
             return self._abandon(slot, "order")
@@ -219,7 +223,8 @@ class Reassembler:
         message = slot.opened(payload)
         if message is None:
             return self._reject("malformed")
-        if slot.tid == slot.accepted and now - slot.accepted_s <= REPEAT_S and message == slot.message:
+        since_s = now - slot.accepted_s - self._late_s
+        if slot.tid == slot.accepted and since_s <= REPEAT_S and message == slot.message:
             return self._reject("duplicate")
         slot.accepted, slot.accepted_s, slot.message = slot.tid, now, message
         return message

@@ -3,6 +3,7 @@
 import logging
 from asyncio import Handle
 from collections.abc import Sequence
+from time import time_ns
 
 from bridges.items import IDENTIFIER, CanFrame
 from bridges.media.can.beats import Look, beats_of
@@ -46,6 +47,7 @@ class CanPipe(OpenPipe):
         self._reader: Reader | None = None
         self._again: Handle | Look | None = None
         self._beats = beats_of(self._loop)
+        self._heard_s = self._loop.time()
         self._found = 0  # frames of a look, which may take several reads
         self._asking: Handle | None = None
         self._pace = Pace(shared.options.gather_ms / 1000 if port.confirms and self._fd is not None else 0)
@@ -140,7 +142,10 @@ class CanPipe(OpenPipe):
             self._port.overruns = 0
         if not frames:
             return
-        messages = self._inbound.messages(self._loop.time(), frames, stamps_ns)
+        now_s, heard_s = self._loop.time(), self._heard_s
+        self._heard_s = now_s
+        waited_s = max(0, time_ns() - stamps_ns[0]) / 1e9 if stamps_ns else 0.0
+        messages = self._inbound.messages(now_s, frames, stamps_ns, min(waited_s, now_s - heard_s))
         if messages:
             self.came_ns = self._inbound.came_ns
             self._hub.publish(self._batch_of(messages), self)

@@ -209,7 +209,7 @@ class TransferInbound(Inbound):
                 self._hear_own(frame, now)
             elif marks & FD and not fd:
                 self._stats.reject(FD_ON_CLASSIC)
-            elif (message := feed(now, identifier, data)) is not None:
+            elif (message := feed(now, identifier, data, self._late_s)) is not None:
                 found.append(message)
                 came_ns.append(stamp_ns)
         if self._strangers is not None and self._strangers.is_waiting:

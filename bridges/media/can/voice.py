@@ -30,7 +30,7 @@ class Inbound:
     def __init__(self, shared: Shared, on_confirmed: OnFrames, on_error: OnFrame) -> None:
         self._stats, self._own, self._wire = shared.stats, shared.own, shared.wire
         self._on_confirmed, self._on_error = on_confirmed, on_error
-        self._faults = 0
+        self._faults, self._late_s = 0, 0.0
         self.unreadable = 0  # since it was last set to 0
         self.came_ns: Sequence[int] = ()
         """The times at which the messages of the last call of `messages` came; () if that is not known."""
@@ -50,8 +50,14 @@ class Inbound:
         self._on_confirmed(frames)
         return True
 
-    def messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
-        """Return the messages that `frames` complete, in order. `stamps_ns` tell when each frame came."""
+    def messages(
+        self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int], late_s: float = 0.0
+    ) -> list[bytes]:
+        """Return the messages that `frames` complete, in order. `stamps_ns` tell when each frame came.
+
+        The first one waited for `late_s` until it was read.
+        """
+        self._late_s = late_s
         if frames:
             self._faults = 0
             if self._wire.hears:

@@ -149,6 +149,21 @@ def test_doubled_transfer_within_two_seconds() -> None:
     assert reassembler.rejected == {"duplicate": 1}
 
 
+@pytest.mark.parametrize(("late_s", "whole"), [(0.4, []), (0.6, [MESSAGE])])
+def test_a_program_that_stood_still_hears_no_gap_where_none_was(late_s: float, whole: list[bytes]) -> None:
+    reassembler = Reassembler()
+    first, *others = segment(MESSAGE, 3)
+    assert reassembler.feed(0.0, ID, first) is None
+    heard = [reassembler.feed(1.5, ID, data, late_s) for data in others]
+    assert [one for one in heard if one is not None] == whole
+
+
+def test_a_doubled_transfer_is_one_though_it_is_read_late() -> None:
+    reassembler, (only,) = Reassembler(), segment(MESSAGE, 3, True)
+    heard = [reassembler.feed(now, ID, only, late_s) for now, late_s in ((0.0, 0.0), (3.0, 2.0), (3.0, 0.0))]
+    assert [one is not None for one in heard] == [True, False, True]
+
+
 @pytest.mark.parametrize("fd", [False, True])
 @pytest.mark.parametrize("size", [6, 40, 200])
 def test_node_started_again_comes_to_the_same_transfer_id(size: int, fd: bool) -> None:
