@@ -21,8 +21,10 @@ from bus.machine.scratch import Scratch
 PARTS = ("plant", "office", "coupler")
 WHOLE = ("",)
 """All parts in one process."""
-STOP_S = 5.0
-JOIN_S = 5.0  # then the members start anyway, and the picture shows what is missing
+AGE_MS = 20_000
+"""What crosses CAN may be so old: each frame is counted, on a machine that stands still for seconds too."""
+STOP_S = 20.0
+JOIN_S = 20.0  # then the members start anyway, and the picture shows what is missing
 _LOOK_S = 0.02
 TOPOLOGY = """\
 # Written by `buscoupler demo`: two buses, a serial line and a CAN bus, joined into one.
@@ -40,7 +42,7 @@ bridges:
       - bus: plant
       - bus: office
       - uart: {{port: {line}, baud: 921600}}
-      - can: {{interface: {interface}, channel: {channel}, options: {options}}}
+      - can: {{interface: {interface}, channel: {channel}, options: {options}, age_ms: {age_ms}}}
 names: [{names}]
 """
 RECORDER = """\
@@ -94,12 +96,13 @@ class Scene:
             office=self.office,
             line=self.line.a,
             names=known,
+            age_ms=AGE_MS,
             whole="true" if self._parts == WHOLE else "false",
             **self.can,
         )
 
     def _members(self) -> list[Member]:
-        can = CanLink(Can(**self.can, node=2))
+        can = CanLink(Can(**self.can, node=2, age_ms=AGE_MS))
         foreign = zip(Foreign.installed(), (("plant", self.plant), ("office", self.office)), strict=False)
         return [
             LinkMember("serial", "uart", UartLink(Uart(port=str(self.line.b), baud=921600)), serial_sensor()),
