@@ -21,7 +21,7 @@ _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
     *("--disable-dev-shm-usage", "--disable-background-networking", "--remote-debugging-port=0"),
 )
-_PATIENCE_S = 20.0
+_PATIENCE_S = 40.0
 
 
 class Page:

@@ -24,7 +24,8 @@ from pipeline.engine.sail import Sail, size_bytes
 from pipeline.errors import PipelineError
 from pipeline.input import sample
 
-LIMIT_S = 20.0
+LIMIT_S = 100.0
+pytestmark = pytest.mark.timeout(200)
 
 
 @pytest.mark.parametrize(("has_spark", "extra"), [(False, "sail"), (True, "engines")])
