@@ -41,10 +41,10 @@ PAIR = f"""{PLANT}\
 """
 
 
-def lasting(text: str) -> str:
+def lasting(text: str, lease_ms: int = LASTING_MS) -> str:
     """Return a topology whose leases last longer than any stall of a busy machine. A broker that starts with
-    it would wait for as long."""
-    return text.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {LASTING_MS},")
+    it waits for as long."""
+    return text.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {lease_ms},")
 
 
 class Pair:

@@ -31,10 +31,12 @@ def up(appliance: Appliance) -> bool:
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
     made = Pair(TEXT)
-    await until(lambda: all(len(ear.hub.pipes) == 2 for ear in made.ears))  # itself and its link
-    await until(lambda: all(up(appliance) for appliance in made.gateways.values()))
-    yield made
-    made.close()
+    try:
+        await until(lambda: all(len(ear.hub.pipes) == 2 for ear in made.ears))  # itself and its link
+        await until(lambda: all(up(appliance) for appliance in made.gateways.values()))
+        yield made
+    finally:
+        made.close()
 
 
 def readings(first: int, last: int) -> list[bytes]:
