@@ -60,6 +60,10 @@ class Place(Protocol):
         """Whether the link is to keep what its ends miss, and its journal is not open yet."""
 
     @property
+    def recalls(self) -> bool:
+        """Whether it is known here what came before: not while a journal opens."""
+
+    @property
     def serves_plain(self) -> bool:
         """Whether a peer that says no hello gets live traffic."""
 
@@ -135,10 +139,11 @@ class Connection:
 
     def journal_opened(self) -> None:
         """Begin again: with a hello, or where it is too late for one, with a new connection."""
-        if self._is_plain or self._has_said_hello:
+        if self._has_said_hello or (self._place.keeps and self._is_plain):
             return self._pipe.close("its journal has opened")
-        self._say_hello()
-        return self._wait() if self._far is None else self._answer(self._far)
+        if self._far is not None:
+            return self._answer(self._far)
+        return self.begin() if self._place.keeps else None
 
     def _say_hello(self) -> None:
         if not self._has_said_hello:
@@ -289,25 +294,33 @@ class Connection:
                 self._backlog_last = self._arrived[-1].marks[0].last
 
     def _meet(self, far: Hello) -> None:
-        """Answer a hello: say what we have of its journal, and join the end that it is."""
+        """Answer a hello; if our journal is not open, with that, or after a while."""
         if self._far is not None:
             raise DurableError("a second hello came")
         self._far = far
-        if self._has_said_hello or self._is_plain or not self._place.waits:  # else it comes with the journal
+        if self._has_said_hello or self._place.recalls:
             self._answer(far)
+        elif self._timer is None:
+            self._wait()
 
     def _answer(self, far: Hello) -> None:
+        """Join the end that is there, and say what we have of its journal, which asks for the rest: once we
+        know that, or will not."""
         self._say_hello()
-        if far.journal and self._place.takes:
-            self.say([have(far.journal, self._place.memory.settled(far.journal))])
         end = self._place.end_of(far.name)
         if end is None:
-            return self._be_plain()
+            self._be_plain()
+        elif end is not self._end:
+            self._leave_hub()
+            self._end = end
+            end.join(self)
+            self._release()
+        if not self._place.recalls:
+            return self._wait()
         self._end_wait()
-        self._leave_hub()
-        self._end = end
-        end.join(self)
-        return self._release()
+        if far.journal and self._place.takes:
+            self.say([have(far.journal, self._place.memory.settled(far.journal))])
+        return None
 
     def replaced(self) -> None:
         """Close: the same end has come by another connection."""

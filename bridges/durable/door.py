@@ -71,8 +71,12 @@ class Door(Hub):
     @property
     def waits(self) -> bool:
         """Whether the link is to keep what its ends miss, and its journal is not open yet."""
-        house = self.house
-        return house is not None and bool(self._ends) and not (house.journal_id or house.fault)
+        return bool(self._ends) and not self.recalls
+
+    @property
+    def recalls(self) -> bool:
+        """Whether it is known here what came before: not while a journal opens."""
+        return self.house is None or bool(self.house.journal_id or self.house.fault)
 
     @property
     def memory(self) -> Memory:

@@ -139,12 +139,13 @@ class Gateway:
 
 
 class GatedDisk(Disk):
-    """A disk whose reads, or syncs, wait at a gate while it is closed."""
+    """A disk whose openings of files, reads, or syncs, wait at a gate while it is closed."""
 
     def __init__(self) -> None:
         super().__init__(Random(1))
-        self.reads, self.syncs, self.waits = Event(), Event(), Event()
+        self.reads, self.syncs, self.waits, self.opens = Event(), Event(), Event(), Event()
         self.reads.set()
+        self.opens.set()
         self.syncs.set()
 
     def pread(self, file: int, size_bytes: int, offset: int) -> bytes:
@@ -152,6 +153,10 @@ class GatedDisk(Disk):
             self.waits.set()
             self.reads.wait()
         return super().pread(file, size_bytes, offset)
+
+    def open(self, *arguments: Any, **options: Any) -> int:
+        self.opens.wait()
+        return super().open(*arguments, **options)
 
     def sync(self, file: int) -> None:
         self.syncs.wait()

@@ -8,9 +8,10 @@ from bridges.bridge import Bridge
 from bridges.durable.door import Door
 from bridges.durable.wire import Carried, EndName, Hello, have, hello, is_durable, parse
 from bridges.policy import Policy
-from bus.hub import Hub
+from bus.hub import Hub, Pipe
 from bus.journal.record import decode
 from bus.transports.links import Mode, bus_link
+from bus.transports.stream import StreamPipe
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import Clock, GatedDisk, Gateway, Make, disk
@@ -132,14 +133,28 @@ async def test_a_hello_with_live_traffic_behind_it_is_answered_while_the_journal
         link.close()
 
 
+class Eager(Hub):
+    """A hub that says something to each peer at once."""
+
+    def __init__(self, name: str, first: bytes) -> None:
+        super().__init__(name)
+        self._first = first
+
+    def attach(self, pipe: Pipe) -> None:
+        super().attach(pipe)
+        if isinstance(pipe, StreamPipe):
+            self.give(pipe, from_payloads([self._first]))
+
+
 class Slow:
     """An end at `gw-b` whose hello comes when the test says so: as of a process that stands still.
 
-    `heard` is all that came; `say` says messages before, or behind, the hello.
+    `heard` is all that came; `say` says messages before, or behind, the hello. With `first` it says that at
+    once on each connection.
     """
 
-    def __init__(self, url: str, mode: Mode = "listen") -> None:
-        self._hub = Hub("far")
+    def __init__(self, url: str, mode: Mode = "listen", first: bytes = b"") -> None:
+        self._hub = Eager("far", first) if first else Hub("far")
         self.heard = recorder(self._hub)
         self._link = bus_link(url, mode, trunk=True)
         self._link.open(self._hub, asyncio.get_running_loop())
@@ -266,8 +281,8 @@ async def test_what_whom_it_dials_says_without_a_hello_is_not_kept_for_it(make: 
 async def test_a_journal_that_takes_an_hour_to_open_lets_nothing_pass_it(
     make: Make, order: str, dials: bool, keeps: bool
 ) -> None:
-    """What is said meanwhile waits for it, and comes once. What the end says comes at once, and does not go
-    back to it."""
+    """What is said meanwhile waits for it, and comes once. What the end says comes at once, unless that keeps
+    it, and does not go back to it."""
     clock, slow = Clock(), GatedDisk()
     slow.syncs.clear()
     a, b = (
@@ -289,7 +304,7 @@ async def test_a_journal_that_takes_an_hour_to_open_lets_nothing_pass_it(
         clock.go(HOUR_S)
         a.say(reading(1))
         b.say(reading(7))
-        await a.hears(2)
+        await a.hears(1 if keeps else 2)
         assert (a.house is not None, a.house and a.house.journal_id) == (True, 0)
         assert end.stats.queued == 1
     finally:
@@ -298,9 +313,50 @@ async def test_a_journal_that_takes_an_hour_to_open_lets_nothing_pass_it(
     a.say(reading(2))
     await b.hears(2)
     await until(lambda: end.files.sent == 2, what="the acknowledgement")
+    await a.hears(3)
     said = [reading(7), reading(1), reading(2)]
-    assert (b.heard.messages, a.heard.messages) == (said, [reading(1), reading(7), reading(2)])
+    assert b.heard.messages == said
+    assert sorted(a.heard.messages) == sorted(said)
     assert end.stats.dropped == {}
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_what_came_before_a_restart_is_not_asked_for_again_while_the_journal_opens(
+    make: Make, keeps: bool
+) -> None:
+    """Only the journal knows what came. Another trunk may be that for which it is kept."""
+    near, far, url = disk(), GatedDisk(), f"tcp://127.0.0.1:{free_port()}"
+    for_a = ("gw-a",) if keeps else ()
+    a, b = make("gw-a", near, "gw-b"), make("gw-b", far, "gw-a")
+    await a.is_open()
+    await b.is_open()
+    a.dial(url, "gw-b")
+    b.listen(url, *for_a)
+    a.say(reading(1))
+    await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
+    assert a.house is not None
+    journal = a.house.journal_id
+    a.close()
+    b.close()
+    far.opens.clear()
+    clock = Clock()
+    again = make("gw-b", far, "gw-a", clock=clock)
+    link = again.listen(url, *for_a)
+    peer = Slow(link.url, "dial", hello(Hello(EndName("plant", "gw-a", "shop"), journal, True)))
+    try:
+        await peer.is_there()
+        peer.say(reading(7))
+        await until(lambda: any(map(is_durable, peer.heard.messages)) or clock.ticks(), what="its hello")
+        clock.go(HOUR_S)
+        await again.hears(1)
+        assert [parse(one) for one in peer.heard.messages] == [Hello(again.name, 0, False)]
+        far.opens.set()
+        await again.is_open()
+        await until(lambda: have(journal, [(1, 1)]) in peer.heard.messages, what="what it has")
+        assert have(journal, []) not in peer.heard.messages
+    finally:
+        far.opens.set()
+        peer.close()
 
 
 @pytest.mark.parametrize("answers", [True, False])
