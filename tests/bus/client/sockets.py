@@ -3,7 +3,7 @@
 from bus.client.socket import Bus, RawBus
 from bus.wire.pattern import Pattern
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 LOOPBACK = "tcp://127.0.0.1:0"
 TEMP = Pattern("fridge", "temp")
 

@@ -20,9 +20,11 @@ async def test_async_twins() -> None:
         await b.asend_bytes(b"raw")
         assert await a.arecv_bytes(WAIT_S) == b"raw"
         await b.asend_bytes(b"junk")
+        await b.asend(("x",), b"2")
+        assert (await a.arecv(WAIT_S)).data == b"2"
+        assert a.rejected == 1
         with pytest.raises(TimeoutError):
             await a.arecv(0.1)
-        assert a.rejected == 1
 
 
 async def test_async_iteration_ends_when_the_socket_closes() -> None:

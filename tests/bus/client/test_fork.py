@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import gc, os, sys
 from buscoupler import Bus, BusError, RawBus
@@ -49,12 +51,13 @@ child("after close", Bus)
 REFUSED = "send", "send_bytes", "recv", "iterate", "enter", "wait", "raw send", "raw recv", "new", "new raw"
 
 
+@pytest.mark.timeout(300)
 def test_after_a_fork_each_class_says_so_and_closing_does_nothing() -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", PROGRAM],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=280,  # a guard: sixteen processes took over 30 s on a busy machine
     )
     bus, tmq = (
         f"this process was forked after a {name} was made, and has no threads for one"

@@ -19,7 +19,7 @@ MOST = 4
 class House:
     """A listener with four seats whose service echoes one read."""
 
-    def __init__(self, silent_s: float = 5.0) -> None:
+    def __init__(self, silent_s: float = 60.0) -> None:
         self.rejected, self.seats, self.troubles = Counter[str](), Seats(), list[OSError]()
         self.listener = StreamListener(
             self._serve,

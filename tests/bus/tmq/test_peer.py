@@ -41,19 +41,21 @@ def frame(number: int) -> bytes:
     return pack(MESSAGE, (1,), b"%d" % number)
 
 
-def peer(starved: StarvedClient, patient: bool = True) -> tuple[Peer, Stats, Failures]:
+def peer(
+    starved: StarvedClient, patient: bool = True, options: Options = QUICK
+) -> tuple[Peer, Stats, Failures]:
     stats, owner, loop = Stats(), Failures(), asyncio.get_running_loop()
 
     def hello(flags: int) -> Hello:
         return Hello(1, 1000, flags)
 
-    setup = PeerSetup(loop, QUICK, hello, stats, owner, lambda *_: None, patient)
+    setup = PeerSetup(loop, options, hello, stats, owner, lambda *_: None, patient)
     made = Peer(starved.address, setup)
     return made, stats, owner
 
 
 async def test_what_is_queued_for_a_starved_peer_arrives_when_it_reads_again(starved: StarvedClient) -> None:
-    made, stats, owner = peer(starved)
+    made, stats, owner = peer(starved, options=replace(QUICK, doubt_s=3.0))  # it reads again by then
     made.send(*map(frame, range(3)))
     await until(lambda: made.state == "doubted")
     made.send(frame(3))

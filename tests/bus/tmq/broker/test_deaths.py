@@ -13,6 +13,7 @@ from bus.tmq.wire import DEAD, HELLO, SUBSCRIBE, pack_address
 from bus.wire.frame import pack
 from tests.bus.tmq.broker.broker_house import FAST, HERE, House, delivered, kill
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceClient, StarvedClient, say
 
 
@@ -67,8 +68,8 @@ async def test_a_client_that_dies_just_after_it_was_found_alive_is_noticed(house
 
 async def test_a_middlebox_that_takes_the_registrations_and_closes_delays_them_only(house: House) -> None:
     """A broker of 2015 behaves like that. Who it was shows when the client registers again, soon."""
-    with socket.create_server(("127.0.0.1", 0)) as middlebox:
-        url = f"tcp://127.0.0.1:{middlebox.getsockname()[1]}"
+    url = f"tcp://127.0.0.1:{(port := free_port())}"
+    with socket.create_server(("127.0.0.1", port)) as middlebox:
         sub = await house.client(url)
         subscribing = asyncio.create_task(sub.subscribe((1,)))
         loop = asyncio.get_running_loop()
@@ -158,12 +159,12 @@ async def test_a_dead_subscriber_does_not_hold_up_the_others(house: House) -> No
 async def test_a_subscriber_that_restarts_is_streamed_to_again(house: House) -> None:
     """Nobody is given up as silent: a test that stands still for that long would lose messages."""
     broker = house.broker(heartbeat_s=5.0)
-    pub, sub = [await house.client(broker, heartbeat_s=5.0) for _ in range(2)]
+    where = f"127.0.0.1:{free_port()}"
+    pub, sub = [await house.client(broker, listen=listen, heartbeat_s=5.0) for listen in (HERE, where)]
     await sub.subscribe((1,))
     await delivered(pub, sub, (1,))
-    host, port = sub.address
     kill(sub)
-    again = await house.client(broker, listen=f"{host}:{port}", heartbeat_s=5.0)
+    again = await house.client(broker, listen=where, heartbeat_s=5.0)
     await again.subscribe((1,))
     await delivered(pub, again, (1,))
     before = again.node.accepted
@@ -206,7 +207,7 @@ async def test_a_client_that_freezes_is_looked_at_and_kept(house: House) -> None
 async def test_a_starved_client_that_answers_a_second_time_is_kept(
     house: House, starved: StarvedClient
 ) -> None:
-    broker = house.broker(connect_s=0.05, doubt_s=0.2)
+    broker = house.broker(connect_s=0.05, doubt_s=3.0)  # it has room again by then, also after a stall
     where = pack_address(starved.address)
     say(broker.addresses[0], pack(SUBSCRIBE, (1,), where))
     await until(lambda: len(broker.registry) == 1)

@@ -117,7 +117,9 @@ async def test_a_client_is_taken_when_there_is_room_again(house: House) -> None:
     first.close()
     await until(lambda: broker.counts["routes"] == 1)
     await until(lambda: late.broker is not None)
-    assert await late.subscribe((1,))
+    async with asyncio.timeout(30):
+        while not await late.subscribe((1,)):
+            pass  # the broker may answer later than within `wait_s`
     assert late.refusal((1,)) == ""
 
 

@@ -15,11 +15,11 @@ from tests.helpers.tmq import ReferenceClient
 
 
 async def test_moving_to_the_next_broker_and_back(house: House) -> None:
-    first, second = house.broker(), house.broker()
+    [where] = free_urls(1)
+    first, second = house.broker(where), house.broker()
     pub, sub = await house.client(first, second), await house.client(first, second)
     await sub.subscribe((1,))
     await pub.publish((1, 2))
-    where = first.urls[0]
     first.close()
     await until(lambda: pub.broker == sub.broker == second.addresses[0])
     await until(lambda: len(second.registry) == 2)
@@ -58,11 +58,11 @@ async def greet_and_freeze(reader: asyncio.StreamReader, writer: asyncio.StreamW
 
 
 async def test_without_any_broker_what_is_known_goes_on_and_a_restarted_one_learns_all(house: House) -> None:
-    broker = house.broker()
+    [where] = free_urls(1)
+    broker = house.broker(where)
     pub, sub = await house.client(broker), await house.client(broker)
     await sub.subscribe((1,))
     await pub.publish((1, 2))
-    where = broker.urls[0]
     broker.close()
     await until(lambda: pub.broker is None and sub.broker is None)
     await delivered(pub, sub)
