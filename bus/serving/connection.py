@@ -1,8 +1,12 @@
 """One TCP connection, perhaps secure, that carries many objects both ways, accepted or dialled."""
 
+import fcntl
 import socket
+import termios
+from array import array
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from bus.ledger import Stats
@@ -100,6 +104,15 @@ class Connection:
     @property
     def queued_bytes(self) -> int:
         return self._pipe.queued_bytes
+
+    @property
+    def on_the_way_bytes(self) -> int:
+        """What the other machine has not acknowledged: a close may lose it, if anything comes behind it."""
+        waiting = array("i", (0,))
+        if not self.closed:
+            with suppress(OSError):
+                fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, waiting)
+        return waiting[0]
 
     @property
     def own_host(self) -> str:

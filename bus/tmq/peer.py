@@ -115,6 +115,11 @@ class Peer:
     def queued_bytes(self) -> int:
         return self._waiting_bytes + (self.connection.queued_bytes if self.connection else 0)
 
+    @property
+    def on_the_way_bytes(self) -> int:
+        """What has left, and has not come to the peer's machine yet."""
+        return self.connection.on_the_way_bytes if self.connection else 0
+
     def revise(self, heartbeat_s: float) -> None:
         """Greet at another interval, in seconds, and now."""
         self._options = replace(self._options, heartbeat_s=heartbeat_s)

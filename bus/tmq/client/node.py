@@ -3,7 +3,7 @@
 import logging
 import random
 import socket
-from asyncio import AbstractEventLoop, Future, TimerHandle, wait
+from asyncio import AbstractEventLoop, Future, TimerHandle, sleep, wait
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Protocol
@@ -30,6 +30,7 @@ log = logging.getLogger("buscoupler.tmq")
 _SUBSCRIBERS = 16384  # addresses that brokers may make us send to
 _HEARSAY = 16  # of those, named by others than the broker in use: anybody can connect here
 _OWN = 64  # addresses that are remembered as ours
+_LOOK_S = 0.005  # between two looks at what is on the way: the kernel tells nobody
 ANY = "0.0.0.0"
 LOOPBACK = "127.0.0.1"
 
@@ -333,10 +334,14 @@ class ClientNode(PeerOwner):
         return any(peer.busy or peer.queued_bytes for peer in self.peers.values())
 
     async def flushed(self, limit_s: float) -> None:
-        """Return when all that was sent has left, or after `limit_s` seconds."""
+        """Return when all that was sent is at the subscribers' machines, or after `limit_s` for each step."""
         if self._owes:
             self._flushing.append(self._loop.create_future())
             await wait(self._flushing[-1:], timeout=limit_s)
+        for _ in range(int(limit_s / _LOOK_S)):
+            if not any(peer.on_the_way_bytes for peer in self.peers.values()):
+                return
+            await sleep(_LOOK_S)
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
         """Report an unreachable subscriber to the broker, which checks for itself and tells everybody."""
