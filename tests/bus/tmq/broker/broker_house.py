@@ -28,7 +28,7 @@ class House:
 
     async def client(self, *brokers: Broker | str, **options: object) -> Client:
         urls = [broker if isinstance(broker, str) else broker.urls[0] for broker in brokers]
-        client = Client(urls, **{"listen": HERE, **FAST, **options})  # type: ignore[arg-type]
+        client = Client(urls, **{"listen": HERE, "wait_s": 20.0, **FAST, **options})  # type: ignore[arg-type]
         self.clients.append(await self._stack.enter_async_context(client))
         return client
 
