@@ -107,7 +107,7 @@ class Connection:
 
     @property
     def on_the_way_bytes(self) -> int:
-        """What the other machine has not acknowledged: a close may lose it, if anything comes behind it."""
+        """The bytes that the other machine has not acknowledged: a close may lose them, if anything comes."""
         waiting = array("i", (0,))
         if not self.closed:
             with suppress(OSError):

@@ -117,7 +117,7 @@ class Peer:
 
     @property
     def on_the_way_bytes(self) -> int:
-        """What has left, and has not come to the peer's machine yet."""
+        """The bytes that have left, and have not come to the peer's machine yet."""
         return self.connection.on_the_way_bytes if self.connection else 0
 
     def revise(self, heartbeat_s: float) -> None:
