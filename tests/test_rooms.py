@@ -1,9 +1,11 @@
 """The rooms of `make test`: what they name is there, and a process of several runs a whole one."""
 
+import os
 import re
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +41,49 @@ def test_two_processes_run_whole_modules() -> None:
     assert processes.keys() == set(MODULES), done.stdout + done.stderr
     assert len(set.union(*processes.values())) == 2
     assert {module: len(who) for module, who in processes.items()} == dict.fromkeys(MODULES, 1)
+
+
+DEADLY = """\
+import os
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range(12))
+def test_it(number: int) -> None:
+    if number == 7 and {name!r} == "test_f" and not Path("died").exists():
+        Path("died").touch()
+        os.abort()
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_process_that_dies_leaves_all_tests_to_the_others(tmp_path: Path) -> None:
+    """It had finished several rooms by then."""
+    for letter in "abcdefgh":
+        (tmp_path / f"test_{letter}.py").write_text(DEADLY.format(name=f"test_{letter}"))
+    (tmp_path / "conftest.py").write_text(
+        "from tests.helpers.scheduler import Rooms\n"
+        "def pytest_xdist_make_scheduler(config, log): return Rooms(config, log)\n"
+    )
+    words = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "/dev/null",
+        "-n",
+        "2",
+        "--no-loadscope-reorder",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *words, "."],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert "1 failed, 96 passed" in done.stdout, done.stdout + done.stderr
