@@ -174,8 +174,8 @@ class StreamListener:
             return
         try:
             writer = StreamWriter(transport, protocol, reader, self._loop)
-            await self._serve(reader, writer, seat)
-            with suppress(OSError):
+            with suppress(OSError):  # a peer that resets the connection ends it, like others
+                await self._serve(reader, writer, seat)
                 await writer.wait_closed()
         finally:
             transport.abort()

@@ -1,14 +1,17 @@
 """A listener of streams: who is silent costs a seat, and no task; who speaks is served."""
 
 import asyncio
+import gc
 import socket
+import struct
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from bus.serving.streams import StreamListener
+from bus.serving.streams import Serve, StreamListener
 from bus.transports.seats import ROOM, Seat, Seats
 from bus.transports.sockets import Acceptor
 from tests.helpers.peers import until
@@ -19,10 +22,10 @@ MOST = 4
 class House:
     """A listener with four seats whose service echoes one read."""
 
-    def __init__(self, silent_s: float = 60.0) -> None:
+    def __init__(self, silent_s: float = 60.0, serve: Serve | None = None) -> None:
         self.rejected, self.seats, self.troubles = Counter[str](), Seats(), list[OSError]()
         self.listener = StreamListener(
-            self._serve,
+            serve or self._serve,
             lambda: MOST,
             lambda why: self.rejected.update([why]),
             seats=self.seats,
@@ -61,6 +64,26 @@ async def test_who_is_silent_costs_no_task_and_makes_room(house: House) -> None:
         sock.close()
     await until(lambda: not len(house.seats))
     assert len(asyncio.all_tasks()) == before
+
+
+async def test_a_peer_that_resets_its_connection_is_no_error_of_ours() -> None:
+    said, begun = list[Any](), asyncio.Event()
+
+    async def serve(reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
+        begun.set()
+        await reader.readexactly(100)
+
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    house = House(serve=serve)
+    (sock,) = await house.connected(1)
+    sock.sendall(b"x")
+    await begun.wait()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+    await until(lambda: not len(house.seats))
+    house.listener.close()
+    gc.collect()  # a task tells of its error when nobody can ask any more
+    assert not said
 
 
 async def test_who_speaks_is_served(house: House) -> None:
