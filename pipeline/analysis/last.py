@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from pipeline.analysis.shared.chosen import first_of
 from pipeline.analysis.shared.frames import frames, on_bridge, received
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ def newest(rows: "DataFrame", again: bool = False) -> "DataFrame":
     """
     came = rows if again else _received(rows)
     times = came.groupBy(*_KEYS).agg(F.max("ts_ns").alias("ts_ns"), F.sum("rows").alias("all"))
-    order = F.struct("payload", "gateway", "bus")
-    rest = [F.max_by(name, order).alias(name) for name in _SHOWN]
-    return came.join(times, [*_KEYS, "ts_ns"]).groupBy(*_KEYS).agg(*rest, F.max("all").alias("rows"))
+    latest = came.join(times, [*_KEYS, "ts_ns"])
+    best = first_of(latest, _KEYS, F.desc("payload"), F.desc("gateway"), F.desc("bus"))
+    return best.select(*_KEYS, *_SHOWN, F.col("all").alias("rows"))
 
 
 def _received(rows: "DataFrame") -> "DataFrame":
@@ -45,10 +46,9 @@ def nearest(found: "DataFrame") -> "DataFrame":
     clocks of two gateways that heard different values may be further apart than these: then the wrong one of
     them is taken.
     """
-    value = F.max_by("payload", F.struct("ts_ns", "payload")).alias("value")
-    same = found.join(found.groupBy("pattern").agg(value), "pattern").where(
-        F.col("payload") == F.col("value")
-    )
+    latest = first_of(found, ["pattern"], F.desc("ts_ns"), F.desc("payload"))
+    value = latest.select("pattern", F.col("payload").alias("value"))
+    same = found.join(value, "pattern").where(F.col("payload") == F.col("value"))
     best = same.groupBy("pattern").agg(F.max("near").alias("near"))
     return same.join(best, list(_KEYS)).select("tokens", "ts_ns", "gateway", "bus", "payload", "rows")
 

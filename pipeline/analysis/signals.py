@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.analysis.shared.chosen import of_first, with_first
 from pipeline.signals.blocks import KEYS
 from pipeline.signals.conditions import Condition
 from pipeline.signals.episodes import GAP, OUTSIDE, SEEN
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NAMES_MOST: Final = 10_000
+_LAST: Final = ("last", "last_text")
+"""The columns of the last value, number and text: of two at one time the greater, whichever batch comes
+first."""
 _EPISODE: Final = ("kind", *KEYS, "start_ns", "end_ns", "rows", "min", "max")
 STATS: Final = (
     "min", "mean", "max", "stddev", "nans", "period_ms", "gaps", "longest_ms", "longest_from_ns", "outside",
@@ -33,31 +37,33 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
     mean = F.sum(F.col("mean") * F.col("numbers")).over(every) / F.sum("numbers").over(every)
     each = sums.withColumns({"before_ns": before, "pause_ns": pause, "mean_of_all": mean})
     apart = F.col("mean") - F.col("mean_of_all")
-    found = each.groupBy(*KEYS).agg(
-        F.sum("rows").alias("rows"),
-        F.min("first_ns").alias("first_ns"),
-        F.max("last_ns").alias("last_ns"),
-        *_last(),
-        F.min("min").alias("min"),
-        F.first("mean_of_all").alias("mean"),
-        F.max("max").alias("max"),
-        F.sum("numbers").alias("numbers"),
-        (F.sum("m2") + F.sum(F.col("numbers") * apart * apart)).alias("m2"),
-        F.sum("nans").alias("nans"),
-        (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > round(gap_ms * 1e6)))).alias("gaps"),
-        F.max("longest_ns").alias("within_ns"),
-        F.max_by("longest_from_ns", "longest_ns").alias("within_from_ns"),
-        F.max("pause_ns").alias("between_ns"),
-        F.max_by("before_ns", "pause_ns").alias("between_from_ns"),
-        F.sum("outside").alias("outside"),
+    found = (
+        with_first(each, "is_last", KEYS, *_latest())
+        .groupBy(*KEYS)
+        .agg(
+            F.sum("rows").alias("rows"),
+            F.min("first_ns").alias("first_ns"),
+            F.max("last_ns").alias("last_ns"),
+            *of_first("is_last", *_LAST),
+            F.min("min").alias("min"),
+            F.first("mean_of_all").alias("mean"),
+            F.max("max").alias("max"),
+            F.sum("numbers").alias("numbers"),
+            (F.sum("m2") + F.sum(F.col("numbers") * apart * apart)).alias("m2"),
+            F.sum("nans").alias("nans"),
+            (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > round(gap_ms * 1e6)))).alias("gaps"),
+            F.max("longest_ns").alias("within_ns"),
+            F.max_by("longest_from_ns", "longest_ns").alias("within_from_ns"),
+            F.max("pause_ns").alias("between_ns"),
+            F.max_by("before_ns", "pause_ns").alias("between_from_ns"),
+            F.sum("outside").alias("outside"),
+        )
     )
     return found.select(*KEYS, "rows", "first_ns", "last_ns", "last", "last_text", *_stats()).orderBy(*KEYS)
 
 
-def _last() -> "list[Column]":
-    """Return the last value, number and text: of two at one time the greater, whichever batch comes first."""
-    latest = F.struct("last_ns", "last", "last_text")
-    return [F.max_by(name, latest).alias(name) for name in ("last", "last_text")]
+def _latest() -> "list[Column]":
+    return [F.desc(name) for name in ("last_ns", *_LAST)]
 
 
 def _one(condition: "Column") -> "Column":
@@ -126,12 +132,17 @@ def _joined(parts: "DataFrame") -> "DataFrame":
 
 def resampled(bins: "DataFrame") -> "DataFrame":
     """Put the windows of batches together: a row for each signal and window of time that has a value."""
-    return bins.groupBy("start_ns", *KEYS).agg(
-        F.sum("rows").alias("rows"),
-        (F.sum("sum") / F.sum(F.when(F.col("numbers") > 0, F.col("numbers")))).alias("mean"),
-        F.min("min").alias("min"),
-        F.max("max").alias("max"),
-        *_last(),
+    place = ("start_ns", *KEYS)
+    return (
+        with_first(bins, "is_last", place, *_latest())
+        .groupBy(*place)
+        .agg(
+            F.sum("rows").alias("rows"),
+            (F.sum("sum") / F.sum(F.when(F.col("numbers") > 0, F.col("numbers")))).alias("mean"),
+            F.min("min").alias("min"),
+            F.max("max").alias("max"),
+            *of_first("is_last", *_LAST),
+        )
     )
 
 
@@ -191,12 +202,16 @@ def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
     (`isnan`): to engines it is more than all numbers. The values are put in one order, by one task.
     """
     name = F.lower(_name())
-    values = {f"v{place}": _valued(name, end) for place, end in enumerate(condition.names)}
     one = Window.partitionBy(F.lit(0))
-    in_time = one.orderBy("ts_ns")
-    at_once = rows.groupBy("ts_ns").agg(*(value.alias(column) for column, value in values.items()))
-    held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column in values]
-    known = at_once.select("ts_ns", *held).select("ts_ns", *_parts(condition))
+    in_time, in_order = one.orderBy("ts_ns"), one.orderBy("ts_ns", "value", "text")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    held = [
+        F.last(_valued(name, end), ignorenulls=True).over(so_far).alias(f"v{place}")
+        for place, end in enumerate(condition.names)
+    ]
+    is_last = ~F.lead("ts_ns").over(in_order).eqNullSafe(F.col("ts_ns"))  # of those at one time
+    at_once = rows.select("ts_ns", *held, is_last.alias("is_last")).where("is_last")
+    known = at_once.select("ts_ns", *_parts(condition))
     if "nan" not in condition.sql.lower():
         numbers = [column for column in known.columns if column[0] == "s"]
         known = known.withColumns({name: F.when(~F.isnan(name), F.col(name)) for name in numbers})
@@ -219,7 +234,6 @@ def _parts(condition: Condition) -> "Iterator[Column]":
 
 
 def _valued(name: "Column", end: str) -> "Column":
-    """Return the value of a signal at one time, number and text together; null if it has none then."""
+    """Return the value of a row, number and text together; null if it is one of another signal."""
     is_it = (name == end.lower()) | name.endswith(f"/{end.lower()}")
-    worth = F.struct("value", "text")
-    return F.max_by(F.when(is_it, worth), F.when(is_it, worth))
+    return F.when(is_it, F.struct("value", "text"))

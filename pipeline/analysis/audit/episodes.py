@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.analysis.shared.chosen import with_first
 from pipeline.analysis.shared.frames import received, sent
 from pipeline.analysis.shared.places import Places
 from pipeline.input.span import WHOLE, Span
@@ -115,16 +116,18 @@ def counted(rows: "DataFrame") -> "DataFrame":
 
 def summarised(counts: "DataFrame", known: "Iterable[str]", span: Span = WHOLE) -> "DataFrame":
     """Sum up each episode in one row: its counts (`seen`) and 64 bits of them (`fault_pattern`), the segment
-    that heard it first (of the `known` homes if one did), the hub and bus of `opener`, which is whoever heard
-    it first, times, envelope, how it was `matched`, and whether it began `inside` the span."""
+    that heard it first (of the `known` homes if one did), the hub and bus of the opener (who heard it first),
+    times, envelope, how it was `matched`, and whether it began `inside` the span."""
     one = F.xxhash64("gateway", "hub", "bus", "dir", "n")
     heard_ns, heard_at = (F.when(received(), F.col(name)) for name in ("first_ns", "first_at"))
     order = heard_at + F.when(F.col("bus").isin(sorted(known)), F.lit(0)).otherwise(F.lit(_LATE))
-    return counts.groupBy("key", "episode").agg(
+    marked = with_first(counts, "is_first", EPISODE, heard_at.asc_nulls_last(), "hub", "bus")
+    marked = marked.withColumn("is_opener", F.col("is_first") & received())
+    return marked.groupBy(*EPISODE).agg(
         F.bit_xor(one).alias("fault_pattern"),
         F.collect_list(F.struct("gateway", "hub", "bus", "dir", "n")).alias("seen"),
         F.coalesce(F.min_by("bus", order), F.lit("")).alias("first"),
-        F.min_by(F.struct("hub", "bus"), heard_at).alias("opener"),
+        *(F.max(F.when(F.col("is_opener"), F.col(name))).alias(f"opener_{name}") for name in ("hub", "bus")),
         F.coalesce(F.min(heard_ns), F.min("first_ns")).alias("ts_ns"),
         span.inside(F.min("first_ns")).alias("inside"),
         F.min("first_at").alias("from_at"), F.max("last_at").alias("to_at"),

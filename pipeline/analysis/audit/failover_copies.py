@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from capture.schema import BRIDGE
 from pipeline.analysis.audit import replays
 from pipeline.analysis.shared import sums
+from pipeline.analysis.shared.chosen import first_of
 from pipeline.analysis.shared.expected import Expected
 from pipeline.analysis.shared.frames import content, on_bridge, received
 from pipeline.analysis.shared.places import Places
@@ -92,8 +93,8 @@ def _matched(again: "DataFrame", before: "DataFrame") -> "DataFrame":
     )
     of_one = Window.partitionBy(*_EQUAL, "by").orderBy("sent_ns", "key")
     ranked = again.withColumn("rank", F.row_number().over(of_one)).join(firsts, [*_EQUAL, "rank"])
-    one = F.min(F.struct("one_key", "was_whole", "inside")).alias("one")
-    return ranked.groupBy("key").agg(one).select("key", "one.*")
+    its = ("one_key", "was_whole", "inside")
+    return first_of(ranked, ["key"], *its).select("key", *its)
 
 
 def as_one(rows: "DataFrame", found: "DataFrame") -> "DataFrame":

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind, Verdict
 from pipeline.analysis.audit.episodes import EPISODE
+from pipeline.analysis.shared.chosen import of_first, with_first
 from pipeline.analysis.shared.frames import local_table, received, sent
 from pipeline.analysis.shared.places import Places
 
@@ -68,11 +69,12 @@ def with_entries(rows: "DataFrame", joins: Mapping[str, frozenset[str]], by_enve
     of_them = rows.where(F.col("hub").isin(sorted(joins)))
     table = F.broadcast(local_table(rows.sparkSession, {"hub": str, "side": str}, known))
     its_own = [name for name in rows.columns if name not in (*_FRAME, "bus", "dir", "n", STOOD_BY)]
-    frames = of_them.groupBy(*_FRAME).agg(
+    ordered = with_first(of_them, "is_first", _FRAME, "first_ns", "bus", "dir")
+    frames = ordered.groupBy(*_FRAME).agg(
         F.max(received()).alias("came"),
         F.collect_set(F.when(sent(), F.col("bus"))).alias("put"),
         F.max(F.when(sent(), F.col("n"))).alias("n"),
-        *(F.min_by(name, F.struct("first_ns", "bus", "dir")).alias(name) for name in its_own),
+        *of_first("is_first", *its_own),
     )
     other = F.col("came") if by_envelope else F.col("came") & F.col("origin").isNull()
     is_known = F.max(other).over(Window.partitionBy("key", "hub"))

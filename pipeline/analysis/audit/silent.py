@@ -51,13 +51,13 @@ def at_once(lost: "DataFrame") -> "DataFrame":
 
 
 def entered(lost: "DataFrame", numbered: "DataFrame") -> "DataFrame":
-    """Find when the frames of `lost` episodes entered, by the `opener`: `name` and `from_at`, `to_at`.
+    """Find when the frames of `lost` episodes entered, by the opener: `name` and `from_at`, `to_at`.
 
     `numbered` are the rows of all episodes: equal frames of one episode enter one after the other.
     """
     heard = numbered.where(received()).select(*EPISODE, "hub", "bus", "first_at")
-    rows = lost.select(*EPISODE, "opener", "name").join(heard, [*EPISODE])
-    of_opener = rows.where("opener.hub = hub AND opener.bus = bus")
+    rows = lost.select(*EPISODE, "opener_hub", "opener_bus", "name").join(heard, [*EPISODE])
+    of_opener = rows.where("opener_hub = hub AND opener_bus = bus")
     by_bin = of_opener.groupBy(*EPISODE, "name", F.expr(f"first_at div {BIN_NS}").alias("bin"))
     return at_once(by_bin.agg(F.min("first_at").alias("from_at")).drop("bin"))
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from capture.schema import Kind
+from pipeline.analysis.shared.chosen import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +44,7 @@ def with_cause(found: "DataFrame", rows: "DataFrame") -> "DataFrame":
     its = F.coalesce("to", "from").eqNullSafe(F.col("gateway")) & (F.col("bridge") == F.col("hub"))
     near = F.col("ts_ns").between(F.col("start_ns") - _SLACK_NS, F.col("end_ns") + _SLACK_NS)
     began = F.col("to").isNotNull() & F.col("told").startswith(_TAKEOVER)
-    last = F.max_by("told", F.struct(began, "ts_ns")).alias("cause")
     told = events(rows).withColumnsRenamed({"hub": "bridge", "cause": "told"})
     joined = found.join(F.broadcast(told), its & near, "left")
-    return joined.groupBy(*found.columns).agg(last)
+    last = first_of(joined, found.columns, F.desc(began), F.desc("ts_ns"))
+    return last.select(*found.columns, F.col("told").alias("cause"))
