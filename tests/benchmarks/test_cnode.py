@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from benchmarks.cnode import (
     RAM_MAX,
     Core,
     Size,
+    checked,
     deepest,
     faults,
     frames,
@@ -47,6 +49,17 @@ def test_the_deepest_stack_is_that_of_the_costliest_chain_of_calls() -> None:
     assert own == {"feed": 16, "hear": 8, "end": 24}
     graph = {"feed": ["hear", "inlined"], "inlined": ["end", "elsewhere"]}
     assert (deepest(own, graph, 0), deepest(own, graph, 2)) == (40, 44)
+
+
+def test_a_fault_and_a_broken_rule_are_told_and_a_deviation_is_not(tmp_path: Path) -> None:
+    if shutil.which("cppcheck") is None:
+        pytest.skip("Debian package cppcheck is missing")
+    source = tmp_path / "bad.c"
+    source.write_text("int f(int n) { int a[3] = {0, 0, 0}; if (n) { return 1; } return a[5]; }\n")
+    told = checked(source)
+    assert any(line.startswith("cppcheck: error arrayIndexOutOfBounds: ") for line in told)
+    assert "MISRA C:2012, rule 8.4: not among the deviations" in told
+    assert [line for line in told if "rule 15.5:" in line or "misra" in line] == []
 
 
 def test_the_page_names_the_deviations_and_has_the_rows_of_the_table() -> None:
