@@ -22,7 +22,8 @@ def test_what_arrives_over_each_channel_is_whole(channel: str) -> None:
     sample = once(0.05, load, SYSTEMS[0], 0)
     assert sample.trouble == ""
     # Not all of it: on a busy machine the receivers may wait so long that their queues overflow.
-    assert 0 < sample.values["delivered"] <= 3 * sample.values["sent"]
+    # A batch is counted when all of it has left, and parts of it may be heard before.
+    assert 0 < sample.values["delivered"] <= 3 * (sample.values["sent"] + 5000)
     assert sample.values["sampled"] > 0
     assert (sample.values["errors"], sample.values["closed"]) == (0, 0)
 
