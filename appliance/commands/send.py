@@ -75,7 +75,7 @@ async def send(options: argparse.Namespace) -> int:
             return station.complain("send", f"no peer, device or broker within {options.timeout:g} s")
         async with aclosing(messages):
             late = await _say_all(station, messages, options.timeout)
-        await station.drain(options.timeout)
+        has_left = await station.drain(options.timeout)
         if options.endpoint.remote and await station.hung_up():
             return station.complain("send", "the other end hung up: what arrived is not known")
     dropped = station.leaf.totals().dropped
@@ -84,6 +84,10 @@ async def send(options: argparse.Namespace) -> int:
         print(f"buscoupler send: {word}: messages dropped: {with_hints(dropped)}", file=sys.stderr)
     if late or station.stops:
         return station.complain("send", f"its queue stayed full for {options.timeout:g} s")
+    if not has_left and not dropped:
+        return station.complain(
+            "send", f"it has not taken all within {options.timeout:g} s: what came is not known"
+        )
     return int(bool(dropped))
 
 

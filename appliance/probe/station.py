@@ -13,6 +13,7 @@ from appliance.process.serve import DRAIN_S
 from bus.client.waiting import UNCOUNTED_S
 from bus.hub import Hub, Link, Pipe
 from bus.ledger import Stats
+from bus.transports.on_the_way import of_process_bytes
 from bus.wire.batch import Batch, from_payloads, payloads
 
 T = TypeVar("T")
@@ -158,11 +159,17 @@ class Station:
         return await self.until(lambda: self.link.losses, _REFUSAL_S, _LOOK_S, self.stops + 1)
 
     async def drain(self, limit_s: float) -> bool:
-        """Wait until no message is queued: after a signal for at most `DRAIN_S`, after two not at all."""
+        """Wait until no message is queued, or on the way to another machine. Return whether that is so.
+
+        After a signal it waits for at most `DRAIN_S`, after two not at all.
+        """
         limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
         if self._uncounted:
             await asyncio.sleep(max(0.0, self._spoke_s + UNCOUNTED_S - self._loop.time()))
-        return await self.until(lambda: not self.leaf.totals().queued, limit_s, _LOOK_S, self.stops + 1)
+        return await self.until(self._has_left, limit_s, _LOOK_S, self.stops + 1)
+
+    def _has_left(self) -> bool:
+        return not self.leaf.totals().queued and not of_process_bytes()
 
 
 def because(link: Link) -> str:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bus.transports.on_the_way import of_process_bytes
+
 if TYPE_CHECKING:
     from bus.transports.nng_socket import NngSocket
 
@@ -99,14 +101,20 @@ class Changes:
 
 
 def flush(nng: "NngSocket", owed: Mapping[int, int], sent_at: float, linger_s: float) -> None:
-    """Wait at most `linger_s` seconds until each peer's transport has written its number of `owed` messages.
+    """Wait at most `linger_s` seconds until each peer's machine has its number of `owed` messages.
 
-    NNG discards its queues on close. WebSocket and inproc do not count the messages they have written;
-    they get 0.1 s after the last message instead.
+    NNG discards its queues on close, and the kernel what is on the way if anything of the peer's is unread.
+    WebSocket and inproc do not count the messages they have written; they get 0.1 s after the last message
+    instead.
     """
     end = time.monotonic() + linger_s
-    while time.monotonic() < end and not _settled(nng, owed, sent_at):
+    while time.monotonic() < end and not (_settled(nng, owed, sent_at) and _arrived(nng, owed)):
         time.sleep(0.002)
+
+
+def _arrived(nng: "NngSocket", owed: Mapping[int, int]) -> bool:
+    peers = nng.peers.copy()
+    return not of_process_bytes({peers[peer] for peer in owed if peer in peers})
 
 
 def _settled(nng: "NngSocket", owed: Mapping[int, int], sent_at: float) -> bool:

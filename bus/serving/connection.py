@@ -1,12 +1,8 @@
 """One TCP connection, perhaps secure, that carries many objects both ways, accepted or dialled."""
 
-import fcntl
 import socket
-import termios
-from array import array
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from bus.ledger import Stats
@@ -15,6 +11,7 @@ from bus.serving.objects import MANY, Cutter, ObjectDecoder, Objects
 from bus.text import after
 from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import NoGathering
+from bus.transports.on_the_way import on_the_way_bytes
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import far_host, tune
 from bus.transports.stream import Bounds, Calls, StreamPipe
@@ -108,11 +105,7 @@ class Connection:
     @property
     def on_the_way_bytes(self) -> int:
         """The bytes that the other machine has not acknowledged: a close may lose them, if anything comes."""
-        waiting = array("i", (0,))
-        if not self.closed:
-            with suppress(OSError):
-                fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, waiting)
-        return waiting[0]
+        return 0 if self.closed else on_the_way_bytes(self._socket.fileno())
 
     @property
     def own_host(self) -> str:

@@ -1,0 +1,52 @@
+"""A peer that talks all the time, and reads once it is told to.
+
+As a program it prints its port, waits for a line, and prints how many bytes it read.
+"""
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+GUARD_S = 30.0
+_HELLO = bytes.fromhex("0053500000700000")
+
+
+def greeted(listener: socket.socket) -> socket.socket:
+    """Accept a connection, and greet."""
+    peer, _ = listener.accept()
+    peer.settimeout(GUARD_S)
+    peer.sendall(_HELLO)
+    assert peer.recv(len(_HELLO), socket.MSG_WAITALL) == _HELLO
+    return peer
+
+
+def talk(peer: socket.socket) -> None:
+    """Say more than anybody reads, as long as the connection is there."""
+    message = struct.pack(">Q", 1 << 16) + bytes(1 << 16)
+    with suppress(OSError):
+        while True:
+            peer.sendall(message)
+
+
+def read(peer: socket.socket) -> int:
+    """Return how many bytes come until the end, or a reset."""
+    heard_bytes = 0
+    with suppress(ConnectionResetError):
+        while data := peer.recv(1 << 16):
+            heard_bytes += len(data)
+    return heard_bytes
+
+
+def main() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        print(listener.getsockname()[1], flush=True)
+        with greeted(listener) as peer:
+            threading.Thread(target=talk, args=(peer,), daemon=True).start()
+            input()
+            print(read(peer))
+
+
+if __name__ == "__main__":
+    main()
