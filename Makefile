@@ -5,7 +5,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
 # libnanomsg, nats-server and OpenSSL for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils wpan-tools tshark socat ser2net gpsd python3-gps libmodbus-dev gcc g++ libc6-dev gcc-arm-none-eabi gcc-avr avr-libc arduino-core-avr gcc-riscv64-unknown-elf gcc-m68k-linux-gnu qemu-system-misc liblwip-dev libsimavr-dev libelf-dev cmake libssl-dev zsh fish man-db groff mandoc mosquitto mosquitto-clients openssh-client libwrap0 systemd chromium prometheus pipx
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils wpan-tools tshark socat ser2net gpsd python3-gps libmodbus-dev gcc g++ libc6-dev gcc-arm-none-eabi gcc-avr avr-libc arduino-core-avr gcc-riscv64-unknown-elf gcc-m68k-linux-gnu qemu-system-misc liblwip-dev libsimavr-dev libelf-dev cmake libssl-dev zsh fish man-db groff mandoc mosquitto mosquitto-clients openssh-client libwrap0 systemd chromium prometheus pipx cppcheck
 CNODE_PACKAGES := gcc libc6-dev gcc-arm-none-eabi gcc-avr avr-libc gcc-riscv64-unknown-elf clang clang-tidy cppcheck
 FUZZ_PACKAGES := clang libclang-rt-dev libc6-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server openssl keepalived

@@ -124,20 +124,23 @@ async def test_error_frames_of_the_kernel_are_states(frame_: str, state: str) ->
         assert link.losses == 0
 
 
+SENT = 40_000  # the queue of a link holds some 11,000 frames
+
+
 async def test_frames_that_the_kernel_drops_from_a_full_queue_are_counted() -> None:
     hub = Hub()
     heard = recorder(hub)
     with can_link(hub, CHANNEL, 1) as link, raw_socket() as flood:
         await until(lambda: link.state == "up", PATIENCE_S)
         orphan = raw_frame(can_id(SUBJECT, 8) | socket.CAN_EFF_FLAG, bytes(7) + b"\0")
-        for _ in range(8000):  # in one burst, during which the loop does not read
+        for _ in range(SENT):  # in one burst, during which the loop does not read
             flood.send(orphan)
         await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
         for data in segment(MESSAGE, 7):
             flood.send(raw_frame(can_id(SUBJECT, 9) | socket.CAN_EFF_FLAG, data))
             await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
         await until(lambda: bool(heard.messages) and link.stats.rejected.get("overrun", 0) > 0, PATIENCE_S)
-        assert link.stats.rejected["orphan"] + link.stats.rejected["overrun"] == 8000
+        assert link.stats.rejected["orphan"] + link.stats.rejected["overrun"] == SENT
 
 
 @pytest.mark.parametrize(
