@@ -22,7 +22,7 @@ PARTS = ("plant", "office", "coupler")
 WHOLE = ("",)
 """All parts in one process."""
 AGE_MS = 20_000
-"""What crosses CAN may be so old: each frame is counted, on a machine that stands still for seconds too."""
+"""The age at which CAN drops a frame as stale. The demo counts each frame, though a machine stands still."""
 STOP_S = 20.0
 JOIN_S = 20.0  # then the members start anyway, and the picture shows what is missing
 _LOOK_S = 0.02

@@ -25,9 +25,8 @@ def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
     with socket.create_server(
         ("::1" if request.param == socket.AF_INET6 else "127.0.0.1", 0), family=request.param
     ) as made:
-        made.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16
-        )  # most of what comes waits at the sender
+        # Most of what comes waits at the sender.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         made.settimeout(WAIT_S)
         yield made
 
