@@ -5,6 +5,7 @@ import os
 from asyncio import AbstractEventLoop
 from collections.abc import Collection
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, Protocol
 
 from bus.errors import BusError, words_of
@@ -17,10 +18,14 @@ _END_S: Final = 1.0  # the longest wait for the last writing
 
 
 class Keeper(Protocol):
-    """A place for the states of one process. `fault` says why the last writing failed, "" if it did not."""
+    """A place for the states of one process. `fault` says why the last writing failed, "" if it did not.
+
+    `busy` says that a writing goes on, and `settled` that what was given last is kept.
+    """
 
     fault: str
     busy: bool
+    settled: bool
 
     def load(self) -> bytes:
         """Return what was kept, b"" for nothing."""
@@ -36,7 +41,8 @@ class FileKeeper:
     """A keeper by a file, which a reader finds whole."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.fault, self.busy = path, "", False
+        self.path, self.fault, self.busy, self.settled = path, "", False, True
+        self._writing = Lock()  # the last writing may come before the one before it has ended
 
     def load(self) -> bytes:
         """Return what the file has, b"" if there is none that can be read; then `fault` says why."""
@@ -53,9 +59,10 @@ class FileKeeper:
 
         def ended(future: Any) -> None:
             error = future.exception()
-            self.busy, self.fault = False, _words(self.path, error) if error is not None else ""
+            self.busy, self.settled = False, error is None
+            self.fault = "" if error is None else _words(self.path, error)
 
-        self.busy = True
+        self.busy, self.settled = True, False
         try:
             in_thread(loop, lambda: self._write(data)).add_done_callback(ended)
         except BusError as error:
@@ -69,17 +76,18 @@ class FileKeeper:
             self.fault = _words(self.path, error)
 
     def _write(self, data: bytes) -> None:
-        os.makedirs(self.path.parent, mode=0o700, exist_ok=True)
-        try:
-            replace_bytes(self.path, data)
-        except FileNotFoundError:
-            write_new(self.path, data)
+        with self._writing:
+            os.makedirs(self.path.parent, mode=0o700, exist_ok=True)
+            try:
+                replace_bytes(self.path, data)
+            except FileNotFoundError:
+                write_new(self.path, data)
 
 
 class MemoryKeeper:
     """A keeper in memory, for gateways that are simulated."""
 
-    fault, busy = "", False
+    fault, busy, settled = "", False, True
 
     def __init__(self) -> None:
         self._data = b""

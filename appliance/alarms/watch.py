@@ -215,9 +215,13 @@ class AlarmWatch:
                 self._did(deed)
         self._tell()
         self._announce()
-        if self._dirty and not self._keeper.busy and now_s - self._saved_s >= _SAVE_S:
+        if self._is_owing() and not self._keeper.busy and now_s - self._saved_s >= _SAVE_S:
             self._dirty, self._saved_s = False, now_s
             self._keeper.save(self._kept(), self._loop)
+
+    def _is_owing(self) -> bool:
+        """Return whether the keeper has not kept all: what failed, such as on a full disk, is tried again."""
+        return self._dirty or not self._keeper.settled
 
     def _look_at_links(
         self, rows: Callable[[], Iterable[LinkRow]], rates: Mapping[RowKey, Rate], accounts: Accounts
@@ -352,7 +356,7 @@ class AlarmWatch:
             ears.close()
         self._ears.clear()
         self._teller.close()
-        if self._dirty:
+        if self._is_owing():
             self._dirty = False
             self._keeper.finish(self._kept())
 

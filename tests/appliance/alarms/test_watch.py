@@ -225,6 +225,24 @@ async def test_a_reload_keeps_the_states_of_alarms_that_stay(
         one.close()
 
 
+async def test_states_that_a_disk_refuses_are_kept_when_it_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "full"))
+    one = appliance_of(loads(RELOADED, "t.yaml"), "gw")
+    one.open(asyncio.get_running_loop())
+    (tmp_path / "full").write_text("no directory")
+    try:
+        await until(lambda: any("a restart would lose them" in why.text for why in one.alarms.concerns()))
+        (tmp_path / "full").unlink()  # no state changes from here on
+        await until(lambda: all("a restart would lose them" not in why.text for why in one.alarms.concerns()))
+        (kept,) = (tmp_path / "full").rglob("alarms-*.json")
+        (row,) = json.loads(kept.read_bytes())["alarms"]["silent"]
+        assert row["stage"] == "raised"
+    finally:
+        one.close()
+
+
 ADDED = """\
 name: added
 gateways: {gw-a: {status: {serve: false}}, gw-b: {status: {serve: false}}}
