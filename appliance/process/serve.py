@@ -14,6 +14,7 @@ from appliance.process.running import run_loop
 from bus.hub import Hub
 from bus.machine.real_time import RealTime
 from bus.machine.wake_hook import WakefulLoop
+from bus.transports.parting import parted
 
 DRAIN_S = 1.0
 _DRAIN_LOOK_S = 0.01
@@ -103,6 +104,7 @@ async def _serve(
             priority.close()
         heart.close()
         service.close()
+        await parted(loop)
         gc.unfreeze()
 
 

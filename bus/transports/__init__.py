@@ -7,6 +7,7 @@ what lies between its sockets and its messages there: `secure` is TLS, `websocke
 accepts and connects, `binding` waits for an address that is not there yet, `seats` says how many may stay,
 `refusals` tells the others why, `peers` says which may join, `chores` when costly work is done for them, and
 `portion` how much one read may bring. Datagrams that many may send wait in an `intake`, and its `inlet` keeps
-those of whoever says too much out, as `muting` judges. What is still `on_the_way` is known before a close.
+those of whoever says too much out, as `muting` judges. What is still `on_the_way` at a close comes yet, by
+`parting`.
 `nng` has inproc, on `nng_socket`; `options` are those of a link.
 """

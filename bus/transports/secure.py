@@ -291,10 +291,14 @@ class SecureSocket:
         with suppress(OSError):
             self._flush()
 
-    def close(self) -> None:
-        """Announce the end, if that is possible at once, and close the socket."""
+    def leave(self) -> socket.socket:
+        """Announce the end, if that is possible at once. Return the socket below, which is still open."""
         if self._secured:
             with suppress(OSError):
                 self._ssl.unwrap()  # it wants to read, but we do not wait
         self._flush_some()
-        self._socket.close()
+        return self._socket
+
+    def close(self) -> None:
+        """Announce the end, if that is possible at once, and close the socket."""
+        self.leave().close()

@@ -19,6 +19,7 @@ from bus.transports.chores import queues_of
 from bus.transports.entrance import Entrance, Outcome
 from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import WAIT_S, Gathering
+from bus.transports.parting import part
 from bus.transports.peers import Identity
 from bus.transports.portion import LEAST_BYTES, Portion
 from bus.transports.secure import SecureSocket
@@ -443,8 +444,14 @@ class StreamPipe(Pipe):
         # Before the descriptor is closed: its number may be given to another peer at once.
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
-        self._socket.close()
+        self._disconnect(is_own=self.ready and not fault)
         self._queue.drop("closed")
         self._partial_bytes = 0
         self._charge()
         self._on_close(self)
+
+    def _disconnect(self, is_own: bool) -> None:
+        """Close the socket; at an end of our own, what is on the way to the peer still comes."""
+        if not is_own:
+            return self._socket.close()
+        return part(self._loop, self._socket if self._secure is None else self._secure.leave())

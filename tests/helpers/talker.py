@@ -17,7 +17,10 @@ def greeted(listener: socket.socket) -> socket.socket:
     peer, _ = listener.accept()
     peer.settimeout(GUARD_S)
     peer.sendall(_HELLO)
-    assert peer.recv(len(_HELLO), socket.MSG_WAITALL) == _HELLO
+    heard = b""
+    while len(heard) < len(_HELLO) and (more := peer.recv(len(_HELLO) - len(heard))):
+        heard += more
+    assert heard == _HELLO
     return peer
 
 
