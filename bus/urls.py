@@ -138,6 +138,11 @@ def plain_host(host: str) -> str:
     return str(_ip(host) or host)
 
 
+def url_host(host: str) -> str:
+    """Return a host as it stands in a URL: an IPv6 address in brackets. Source: RFC 3986, section 3.2.2."""
+    return f"[{host}]" if ":" in host else host
+
+
 def check_listen(text: str) -> None:
     """Raise ValueError if nothing can listen on an address. Port 0 lets the system choose the port."""
     if split_url(text).scheme == BEACON:
@@ -238,4 +243,4 @@ def _hears(one: Url, dialled: Url) -> bool:
 
 def with_host(url: Url, host: str) -> str:
     """Return an address as text, with another host."""
-    return f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{url.port}{url.path}"
+    return f"{url.scheme}://{url_host(host)}:{url.port}{url.path}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bus.transports.options import Tls
-from bus.urls import is_loopback
+from bus.urls import is_loopback, url_host
 from topologies.model import Gateway, Topology
 from topologies.model.status import place_of
 
@@ -58,5 +58,4 @@ def _dialled(url: str, address: str) -> str:
     host, port = place_of(url)
     if host not in _ANY:
         return url.rstrip("/")
-    scheme, shown = url.partition(":")[0], f"[{address}]" if ":" in address else address
-    return f"{scheme}://{shown}:{port}"
+    return f"{url.partition(':')[0]}://{url_host(address)}:{port}"

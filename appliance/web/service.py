@@ -18,6 +18,7 @@ from bus.report import Report
 from bus.transports.binding import Binding, Place
 from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
+from bus.urls import url_host
 from topologies.model.status import StatusSpec, place_of
 from topologies.resolved.files import certificates, stamped
 
@@ -173,6 +174,5 @@ def _people(spec: StatusSpec) -> People:
 
 
 def _url(spec: StatusSpec, port: int) -> str:
-    host = place_of(spec.address)[0]
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'http' if spec.tls is None else 'https'}://{shown}:{port}"
+    host = url_host(place_of(spec.address)[0])
+    return f"{'http' if spec.tls is None else 'https'}://{host}:{port}"

@@ -13,6 +13,8 @@ from array import array
 from collections.abc import Collection
 from contextlib import suppress
 
+from bus.urls import url_host
+
 _OPEN = "/proc/self/fd"
 
 
@@ -45,5 +47,5 @@ def _to_bytes(descriptor: int, peers: Collection[str] | None) -> int:
         if sock.family not in (socket.AF_INET, socket.AF_INET6):
             return 0
         host, port, *_ = sock.getpeername()
-        place = f"[{host}]:{port}" if sock.family == socket.AF_INET6 else f"{host}:{port}"
+        place = f"{url_host(host)}:{port}"
         return on_the_way_bytes(sock.fileno()) if peers is None or place in peers else 0

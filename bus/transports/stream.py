@@ -452,6 +452,8 @@ class StreamPipe(Pipe):
 
     def _disconnect(self, is_own: bool) -> None:
         """Close the socket; at an end of our own, what is on the way to the peer still comes."""
-        if not is_own:
-            return self._socket.close()
-        return part(self._loop, self._socket if self._secure is None else self._secure.leave())
+        sock = self._socket.leave() if isinstance(self._socket, SecureSocket) else self._socket
+        if is_own:
+            part(self._loop, sock)
+        else:
+            sock.close()

@@ -13,6 +13,7 @@ from bridges.media.shedding import Shed
 from bus.hub import Link
 from bus.keys import Keyring
 from bus.noise import Ear
+from bus.urls import url_host
 
 
 class MulticastLink(DeviceLink[Sockets]):
@@ -28,8 +29,7 @@ class MulticastLink(DeviceLink[Sockets]):
     def __init__(
         self, options: Multicast, shed: Shed | None = None, loopback: bool = True, **retry: Any
     ) -> None:
-        group = f"[{options.group}]" if ":" in options.group else options.group
-        name = f"multicast:{group}:{options.port}@{options.interface}"
+        name = f"multicast:{url_host(options.group)}:{options.port}@{options.interface}"
         super().__init__(name, shed, options.queue_bytes, **retry)
         self.options, self.loopback, self.sheds = options, loopback, shed is not None
 

@@ -22,6 +22,7 @@ from bus.noise import Ear
 from bus.transports.framing import Framing, Once
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
+from bus.urls import url_host
 from bus.wire.sp import SCRATCH_BYTES
 
 
@@ -60,7 +61,7 @@ class TcpFramesLink(FrontLink):
         self.name = f"tcp:{host}:{port}"
         if silence_s < 1:
             raise LinkError(f"{self.name}: silence_s must be at least 1")
-        url = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+        url = f"tcp://{url_host(host)}:{port}"
         make = DialLink if options.mode == "dial" else ListenLink
         retry |= {"queue_bytes": options.queue_bytes, "message_bytes": WIRE_BYTES_MAX, "peers": peers}
         retry |= {"name": self.name, "silence_s": silence_s}

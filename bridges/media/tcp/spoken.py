@@ -23,6 +23,7 @@ from bus.text import SAID_BYTES
 from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import ListenLink
+from bus.urls import url_host
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.sp import SCRATCH_BYTES
 
@@ -245,7 +246,7 @@ class TcpSpokenListener(FrontLink, Wired):
         host, port = options.host, options.port
         self.options, self.protocol, self.name = options, protocol, f"tcp:{host}:{port}"
         self._scratch, self._names, self.wire_tap = bytearray(SCRATCH_BYTES), names, WireTap()
-        url = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+        url = f"tcp://{url_host(host)}:{port}"
         retry |= {"queue_bytes": options.queue_bytes, "peers": _PEERS, "silence_s": _SILENCE_S}
         try:
             self.link = _Listener(url, self._peer, name=self.name, **retry)

@@ -10,7 +10,7 @@ from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.report import LISTED, Report
 from bus.transports.binding import Binding
-from bus.urls import split_url
+from bus.urls import split_url, url_host
 from devices.dbp.beacon.sending import Sender, announcement
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.device import CatalogSpec, records_of
@@ -44,7 +44,8 @@ class Catalog(Service):
 
     @property
     def urls(self) -> Sequence[str]:
-        return [f"tcp://{_bracketed(host)}:{port}" for host, port in self.server.addresses or self._addresses]
+        places = self.server.addresses or self._addresses
+        return [f"tcp://{url_host(host or '0.0.0.0')}:{port}" for host, port in places]
 
     @property
     def bindings(self) -> Sequence[Binding[Any]]:
@@ -134,7 +135,3 @@ def _address(url: str) -> Address:
     if parts.scheme != "tcp":
         raise LinkError(f"{url}: a catalog listens on tcp://HOST:PORT")
     return ("" if parts.host == "*" else parts.host), parts.port
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host or "0.0.0.0"

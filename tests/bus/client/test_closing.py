@@ -9,6 +9,7 @@ import pytest
 
 from bus.client.socket import Bus
 from bus.transports.nng_socket import ClosedError
+from bus.urls import url_host
 from tests.bus.client.sockets import WAIT_S
 from tests.helpers.peers import wait
 from tests.helpers.talker import greeted, read, talk
@@ -33,7 +34,7 @@ def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
 
 def url_of(listener: socket.socket) -> str:
     host, port, *_ = listener.getsockname()
-    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+    return f"tcp://{url_host(host)}:{port}"
 
 
 @pytest.mark.parametrize("name", CLOSES)
