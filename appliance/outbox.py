@@ -32,8 +32,8 @@ class Outbox(Generic[T]):
 
     `give` raises `Refused` if it makes no sense to try again, any other exception if it does: after
     `pause_s`, then twice as long each time, up to 60 s, and until it was offered `tried_s` ago. `done` is
-    told, in any thread, what was given or given up. It is up until something cannot be given; nobody tells
-    before. `stats` hold offered = sent + dropped + queued.
+    told, in any thread, what was given or given up, and whether it was given. It is up until something cannot
+    be given; nobody tells before. `stats` hold offered = sent + dropped + queued.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Outbox(Generic[T]):
         url: str,
         waiting_max: int,
         give: Callable[[Sequence[T]], None],
-        done: Callable[[T], None] = lambda _: None,
+        done: Callable[[T, bool], None] = lambda *_: None,
         together: Callable[[Sequence[T]], int] = lambda _: 1,
         pause_s: float = PAUSE_S,
         tried_s: float = inf,
@@ -125,13 +125,13 @@ class Outbox(Generic[T]):
                 self._queue.popleft()
                 self._since_s.popleft()
             self.stats.queued -= len(part)
-            lost = lost if fault else 0
+            lost = lost if fault else 0  # nobody knows which of them
             if lost:
                 self.stats.drop("refused", lost)
             self.stats.sent += len(part) - lost
             self.state, self.fault = "up", fault
         for one in part:
-            self._done(one)
+            self._done(one, not lost)
 
     def _suspend(self, fault: str, pause_s: float) -> None:
         with self._changed:

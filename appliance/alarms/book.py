@@ -197,12 +197,12 @@ class Book:
     def _has_owner(self, key: Key) -> bool:
         return not self._owners or key[0] in self._owners
 
-    def told(self, of: str, number: int, stage: str, outlet: str) -> None:
+    def told(self, of: str, number: int, stage: str, outlet: str, told: bool) -> None:
         """Note that an outlet told people of a state, or gave up."""
         for subject in self._subjects.values():
             state = subject.state
             if state is not None and (state.of, state.number, state.stage) == (of, number, stage):
-                subject.state = state._replace(told=state.told | {outlet})
+                subject.state = state.noted(outlet, told)
                 subject.news = True
 
     # ---- what is due
@@ -212,7 +212,8 @@ class Book:
         for key, subject in self._subjects.items():
             state = subject.state
             if state is not None and self._is_mine(subject, leads):
-                yield from ((key, state, name) for name in self.alarm.spec.notify if name not in state.told)
+                done = state.told | state.failed
+                yield from ((key, state, name) for name in self.alarm.spec.notify if name not in done)
 
     def due(self, now_s: float, leads: bool) -> Iterator[tuple[Key, State]]:
         """Yield what is to be announced now, and take it as said."""
@@ -262,7 +263,8 @@ class Book:
 
     def _ours(self, state: State) -> State:
         """Return a state without outlets that the alarm does not have: announcements may name any."""
-        return state._replace(told=state.told & frozenset(self.alarm.spec.notify))
+        known = frozenset(self.alarm.spec.notify)
+        return state._replace(told=state.told & known, failed=state.failed & known)
 
 
 def _is_key(key: Sequence[object]) -> bool:

@@ -18,7 +18,8 @@ class State(NamedTuple):
 
     `number` grows by one each time that the alarm is raised; of two states, the one with the larger number,
     then the later stage, is the newer. `of` is the subject in words, `since_ns` the time of the last change,
-    since 1970, `by` who made it, and `told` are the outlets that told people of it.
+    since 1970, `by` who made it, `told` are the outlets that told people of it, and `failed` those that gave
+    up.
     """
 
     number: int
@@ -28,6 +29,7 @@ class State(NamedTuple):
     cause: str
     by: str
     told: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
 
     @property
     def version(self) -> tuple[int, int]:
@@ -41,19 +43,26 @@ class State(NamedTuple):
 
     def moved(self, stage: Stage, since_ns: int, by: str) -> "State":
         """Return the state at a later stage, of which nobody was told."""
-        return self._replace(stage=stage, since_ns=since_ns, by=words_of(by), told=frozenset())
+        return State(self.number, stage, self.of, since_ns, self.cause, words_of(by))
+
+    def noted(self, outlet: str, told: bool) -> "State":
+        """Return the state with an outlet that told people of it, or gave up."""
+        if told:
+            return self._replace(told=self.told | {outlet}, failed=self.failed - {outlet})
+        return self._replace(failed=self.failed | {outlet} - self.told)
 
     def as_record(self) -> dict[str, Any]:
         """Return the state as JSON has it."""
-        return self._asdict() | {"told": sorted(self.told)}
+        return self._asdict() | {"told": sorted(self.told), "failed": sorted(self.failed)}
 
 
 def merged(mine: State | None, other: State) -> State:
-    """Return the newer one of two states; of the same one, with all outlets that told people of it."""
+    """Return the newer one of two states; of the same one, with all outlets that told people, or gave up."""
     if mine is None or other.version > mine.version:
         return other
     if other.version == mine.version:
-        return mine._replace(told=mine.told | other.told)
+        told = mine.told | other.told
+        return mine._replace(told=told, failed=(mine.failed | other.failed) - told)
     return mine
 
 
@@ -64,10 +73,14 @@ def state_of(record: Mapping[str, Any]) -> State | None:
             "number": int(number), "stage": str(stage), "of": str(of), "since_ns": int(since_ns),
             "cause": str(cause), "by": str(by), "told": list(told),
         } if stage in STAGES and 0 < number < NUMBER_MAX and 0 <= since_ns <= _NS_MAX:  # fmt: skip
-            names = frozenset(words_of(one) for one in told[:TOLD_MAX] if isinstance(one, str))
             some = words_of(of), int(since_ns), words_of(cause), words_of(by)
-            return State(int(number), stage, *some, names)
+            return State(int(number), stage, *some, _names(told), _names(record.get("failed")) - _names(told))
     return None
+
+
+def _names(found: object) -> frozenset[str]:
+    some = found[:TOLD_MAX] if isinstance(found, list) else ()
+    return frozenset(words_of(one) for one in some if isinstance(one, str))
 
 
 def words_of(text: str) -> str:

@@ -14,15 +14,16 @@ from topologies.model.alarms import OutletSpec
 if TYPE_CHECKING:
     from appliance.alarms.outlets.outlet import Outlet
 
-MakeOutlet = Callable[[str, OutletSpec, Callable[[Notice], None]], "Outlet"]
+MakeOutlet = Callable[[str, OutletSpec, Callable[[Notice, bool], None]], "Outlet"]
 
 
 class Teller:
-    """The outlets by name. `told(outlet, notice)` is called on the loop when a notice is through."""
+    """The outlets by name. `through(outlet, notice, told)` is called on the loop when people were told of a
+    notice, or the outlet has given up."""
 
-    def __init__(self, make: MakeOutlet, told: Callable[[str, Notice], None]) -> None:
+    def __init__(self, make: MakeOutlet, through: Callable[[str, Notice, bool], None]) -> None:
         self.hub = Hub("alarms")
-        self._make, self._told = make, told
+        self._make, self._on_through = make, through
         self._outlets: dict[str, tuple[OutletSpec, Outlet]] = {}
         self._under_way = set[tuple[str, Notice]]()
         self._loop: AbstractEventLoop | None = None
@@ -54,18 +55,18 @@ class Teller:
         if notice.state in spec.states:
             self._under_way.add((name, notice))
             if not outlet.offer(notice):
-                self._through(name, notice)
+                self._through(name, notice, False)
 
-    def _done(self, name: str, notice: Notice) -> None:
+    def _done(self, name: str, notice: Notice, told: bool) -> None:
         """Hear, in any thread, that a notice is through."""
         with suppress(RuntimeError):  # the loop has closed
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._through, name, notice)
+                self._loop.call_soon_threadsafe(self._through, name, notice, told)
 
-    def _through(self, name: str, notice: Notice) -> None:
+    def _through(self, name: str, notice: Notice, told: bool) -> None:
         if (name, notice) in self._under_way:
             self._under_way.discard((name, notice))
-            self._told(name, notice)
+            self._on_through(name, notice, told)
 
     @property
     def rows(self) -> list[LinkRow]:

@@ -266,11 +266,11 @@ class AlarmWatch:
     def _notice(self, name: str, book: Book, state: State) -> Notice:
         return notice_of(self._resolved.system, self._gateway, name, book.alarm.spec, state)
 
-    def _through(self, outlet: str, notice: Notice) -> None:
+    def _through(self, outlet: str, notice: Notice, told: bool) -> None:
         """Note that an outlet told people, or gave up."""
         book = self._books.get(notice.alarm)
         if book is not None:
-            book.told(notice.of, notice.number, notice.state, outlet)
+            book.told(notice.of, notice.number, notice.state, outlet, told)
             self._dirty = True
 
     def _announce(self) -> None:

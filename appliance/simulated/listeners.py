@@ -42,7 +42,7 @@ class NotingOutlet:
         self.stats.offered += 1
         self.stats.sent += 1
         self._note(notice)
-        self._done(notice)
+        self._done(notice, True)
         return True
 
     def close(self) -> None:

@@ -107,6 +107,7 @@ _TRANSIT = {
 _ALARM = {
     "alarm": _TEXT, "severity": _TEXT, "text": _TEXT, "judges": [_TEXT], "leads": _YES, "number": _NUMBER,
     "stage": _TEXT, "of": _TEXT, "since_ns": _NUMBER, "cause": _TEXT, "by": _TEXT, "told": [_TEXT],
+    "failed": Maybe([_TEXT]),
 }  # fmt: skip
 _REASON = {"word": _TEXT, "source": _TEXT, "text": _TEXT}
 _PLANT_ROLE = {
@@ -163,8 +164,8 @@ KEYS: Final[Mapping[str, Key]] = {
         Maybe([_ALARM]),
         "each [alarm](alarms.md) that is watched here, `of` each pattern or link for which it was raised "
         "once: its `stage` (`raised`, `acknowledged`, `cleared`; `normal` if it never was), `number` of "
-        "times raised, `by` whom the stage is, `told` (outlets that told people), its `judges` (gateways), "
-        "and whether this one `leads` them",
+        "times raised, `by` whom the stage is, `told` (outlets that told people), `failed` (that gave up), "
+        "its `judges` (gateways), and whether this one `leads` them",
     ),
     "parts": Key(
         [_PART],

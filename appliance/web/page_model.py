@@ -188,7 +188,8 @@ def _alarms(status: Status) -> Iterator[dict[str, Any]]:
     for row in rows:
         since_ms = max(0, status["time_ns"] - row["since_ns"]) // 1_000_000 if row["since_ns"] else None
         keys = ("alarm", "of", "stage", "severity", "text", "cause", "number", "by")
-        yield {key: row[key] for key in keys} | {"since_ms": since_ms, "told": ", ".join(row["told"])}
+        told = [*row["told"], *(f"not {name}: it gave up" for name in row.get("failed", ()))]
+        yield {key: row[key] for key in keys} | {"since_ms": since_ms, "told": ", ".join(told)}
 
 
 def _heartbeats(hub: Status) -> Iterator[str]:

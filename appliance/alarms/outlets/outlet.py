@@ -15,8 +15,9 @@ TRIED_S: Final = 3600.0
 
 Deliver = Callable[[Notice], None]
 """Delivers a notice. Raises `Refused` if it is of no use to try again, any other exception if it is."""
-Done = Callable[[Notice], None]
-"""A function that is told, in any thread, of a notice that was delivered or given up."""
+Done = Callable[[Notice, bool], None]
+"""A function that is told, in any thread, of a notice that was delivered or given up, and whether it was
+delivered."""
 
 
 class Outlet(Protocol):

@@ -70,10 +70,32 @@ def test_people_are_to_be_told_by_who_leads_until_somebody_has() -> None:
     one.hear(FRIDGE, 9, 1)
     one.look(1, 100, True)
     assert [outlet for _, _, outlet in one.untold(True)] == ["mail", "siren"]
-    one.told("7/1", 1, "raised", "mail")
+    one.told("7/1", 1, "raised", "mail", True)
     exchange(one, other, 1)
     assert [outlet for _, _, outlet in other.untold(True)] == ["siren"]  # it takes over
     assert not list(other.untold(False))
+
+
+def told_and_failed(one: Book) -> tuple[list[str], list[str]]:
+    (state,) = one.states()
+    return sorted(state.told), sorted(state.failed)
+
+
+def test_an_outlet_that_gave_up_has_told_nobody_unless_that_of_another_gateway_has() -> None:
+    one, other = (book(name, above=8, notify=("mail", "siren")) for name in "ab")
+    one.hear(FRIDGE, 9, 1)
+    one.look(1, 100, True)
+    one.told("7/1", 1, "raised", "mail", False)
+    exchange(one, other, 1)
+    assert [outlet for _, _, outlet in other.untold(True)] == ["siren"]
+    assert told_and_failed(other) == ([], ["mail"])
+    after = book("b", above=8, notify=("mail", "siren"))
+    after.restore(other.kept())
+    assert after.states() == other.states()
+    other.told("7/1", 1, "raised", "mail", True)
+    exchange(one, other, 2)
+    one.told("7/1", 1, "raised", "mail", False)
+    assert told_and_failed(one) == (["mail"], [])
 
 
 def test_an_acknowledgement_at_any_gateway_is_known_at_all(pair: tuple[Book, Book]) -> None:
@@ -179,8 +201,8 @@ def test_outlets_that_an_alarm_does_not_have_are_not_taken_over() -> None:
     one = book("a", above=8, notify=("ops", "chat"))
     for number in range(40):
         names = frozenset({"ops", *(f"{number}-{place}" for place in range(15))})
-        one.merge(FRIDGE, State(1, "raised", "7/1", 1, "", "b", names), False, number)
-    assert one.states()[0].told == {"ops"}
+        one.merge(FRIDGE, State(1, "raised", "7/1", 1, "", "b", names, names | {"chat"}), False, number)
+    assert told_and_failed(one) == (["ops"], ["chat"])
     other = book("a", above=8, notify=("chat",))
     other.restore([*one.kept(), {**one.kept()[0], "key": [-1]}, {**one.kept()[0], "key": [1] * 300}])
     (state,) = other.states()

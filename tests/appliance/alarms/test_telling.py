@@ -21,14 +21,14 @@ class Slow(ThreadOutlet):
 
 
 def test_what_is_on_its_way_is_not_given_again_and_what_is_dropped_is_through() -> None:
-    through, made = list[str](), list[ThreadOutlet]()
+    through, made = list[tuple[str, bool]](), list[ThreadOutlet]()
 
-    def make(name: str, spec: OutletSpec, done: Callable[[Notice], None]) -> Outlet:
+    def make(name: str, spec: OutletSpec, done: Callable[[Notice, bool], None]) -> Outlet:
         made.append(Slow(name, spec.url, lambda notice: None, done))
         return made[-1]
 
     async def run() -> None:
-        teller = Teller(make, lambda outlet, notice: through.append(outlet))
+        teller = Teller(make, lambda outlet, notice, told: through.append((outlet, told)))
         loop = asyncio.get_running_loop()
         teller.follow([("chat", HOOK)], loop)
         for _ in range(3):
@@ -42,7 +42,7 @@ def test_what_is_on_its_way_is_not_given_again_and_what_is_dropped_is_through() 
         assert made[0].state == "closed"
         made[1].state = "closed"
         teller.tell("chat", NOTICE)
-        assert through == ["chat"]
+        assert through == [("chat", False)]
         assert teller.hub.accounts()["chat"].stats.dropped == {"closed": 2}
         teller.close()
         assert teller.rows == []

@@ -264,10 +264,11 @@ def test_forty_silent_gateways_are_named_and_all_are_counted() -> None:
 def test_lists_that_are_cut_say_how_many_more_there_are_and_faults_come_before_filtering() -> None:
     rows = [row(f"r{number}", rejected={"echo": 1}) for number in range(DROPS)]
     alarm = dict.fromkeys(("alarm", "of", "severity", "text", "cause", "number", "by"), "")
-    one = alarm | {"stage": "raised", "since_ns": 0, "told": []}
+    one = alarm | {"stage": "raised", "since_ns": 0, "told": ["ops"], "failed": ["chat"]}
     made = page_fields(status(*rows, row("bad", dropped={"queue full": 3}), alarms=[one] * (ROWS + 5)))
     assert (len(made["drops"]), made["more_drops"], made["drops"][0]["link"]) == (DROPS, 1, "p | bad")
     assert (len(made["alarms"]), made["more_alarms"]) == (ROWS, 5)
+    assert made["alarms"][0]["told"] == "ops, not chat: it gave up"
 
 
 def drawing(*edges: str, **more: Any) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Notices, and outlets that are open."""
 
-from typing import Any
-
 from appliance.alarms.notice import Notice
 from appliance.alarms.outlets.outlet import Deliver, ThreadOutlet
 from bus.hub import Hub
@@ -21,9 +19,10 @@ NOTICE = Notice(
 )
 
 
-def opened(deliver: Deliver) -> tuple[ThreadOutlet, list[Any]]:
-    """Return an outlet that is open and tries again at once, and the list of notices that are through."""
-    through = list[Any]()
-    outlet = ThreadOutlet("o", "x:", deliver, through.append, pause_s=0.001)
+def opened(deliver: Deliver) -> tuple[ThreadOutlet, list[tuple[Notice, bool]]]:
+    """Return an outlet that is open and tries again at once, and the list of notices that are through,
+    each with whether it was delivered."""
+    through = list[tuple[Notice, bool]]()
+    outlet = ThreadOutlet("o", "x:", deliver, lambda *one: through.append(one), pause_s=0.001)
     outlet.open(Hub(), None)
     return outlet, through

@@ -43,12 +43,14 @@ def test_what_is_refused_is_dropped_counted_and_told() -> None:
     assert (outlet.state, outlet.condition) == ("up", "")
     outlet.offer(NOTICE)
     wait(lambda: through)
+    assert through == [(NOTICE, False)]
     assert outlet.stats.dropped == {"refused": 1}
     assert outlet.fault == outlet.condition == "the webhook answered 404"
     row = LinkRow(Hub("alarms"), "pager", outlet)
     assert list(of_links([row], ())) == [Concern("degraded", "alarms/pager", "the webhook answered 404")]
     outlet.offer(NOTICE)
     wait(lambda: len(through) == 2)
+    assert through[1] == (NOTICE, True)
     assert list(of_links([row], ())) == []  # it takes notices again
     outlet.close()
 
@@ -93,5 +95,5 @@ def test_one_that_hangs_has_a_bounded_queue_and_an_end() -> None:
 
 
 def test_one_that_was_not_opened_takes_nothing() -> None:
-    outlet = ThreadOutlet("o", "x:", lambda notice: None, lambda notice: None)
+    outlet = ThreadOutlet("o", "x:", lambda notice: None, lambda *_: None)
     assert not outlet.offer(NOTICE)
