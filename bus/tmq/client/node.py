@@ -334,13 +334,12 @@ class ClientNode(PeerOwner):
         return any(peer.busy or peer.queued_bytes for peer in self.peers.values())
 
     async def flushed(self, limit_s: float) -> None:
-        """Return when all that was sent is at the subscribers' machines, or after `limit_s` for each step."""
+        """Return when all that was sent is at the subscribers' machines, or after `limit_s`."""
+        end_s = self._loop.time() + limit_s
         if self._owes:
             self._flushing.append(self._loop.create_future())
             await wait(self._flushing[-1:], timeout=limit_s)
-        for _ in range(int(limit_s / _LOOK_S)):
-            if not any(peer.on_the_way_bytes for peer in self.peers.values()):
-                return
+        while self._loop.time() < end_s and any(peer.on_the_way_bytes for peer in self.peers.values()):
             await sleep(_LOOK_S)
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
