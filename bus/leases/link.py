@@ -20,7 +20,7 @@ from bus.leases.wire import CLAIM_TYPE, GRANT_TYPE, pack_claim, unpack_grant
 from bus.serving.connection import Connection
 from bus.tmq.wire import HELLO, HELLO_MASK, RELAYS, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
 from bus.transports.secure import Security
-from bus.transports.sockets import connect_to
+from bus.transports.sockets import CLOSED_HERE, connect_to
 
 log = logging.getLogger("buscoupler.failover")
 
@@ -227,4 +227,4 @@ class BrokerLink:
             self._task.cancel()
             self._task = None
         if self._connection is not None:
-            self._connection.close("closed")
+            self._connection.close(CLOSED_HERE)

@@ -16,7 +16,7 @@ from bus.transports.binding import Binding, Place, bind_now
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.secure import SecureSocket, Security
-from bus.transports.sockets import Acceptor
+from bus.transports.sockets import CLOSED_HERE, Acceptor
 
 Address = tuple[str, int]
 _AT_ONCE = 64  # connections looked after in one turn of the loop
@@ -224,4 +224,4 @@ class Listener:
             if refusals:
                 refusals.close(self._loop)
         for connection in list(self.connections):
-            connection.close("closed here")
+            connection.close(CLOSED_HERE)

@@ -26,6 +26,7 @@ from bus.text import quoting
 from bus.tmq.options import Options
 from bus.tmq.unread import LIMIT, Unread
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
+from bus.transports.sockets import CLOSED_HERE
 from bus.urls import is_ip
 
 log = logging.getLogger("buscoupler.tmq")
@@ -392,7 +393,7 @@ class Peer:
             self._unread.close()
             self._drop("closed")
             if self.connection is not None:
-                self.connection.close("closed here")
+                self.connection.close(CLOSED_HERE)
 
 
 def _not_a_packet(said: bytes) -> str:

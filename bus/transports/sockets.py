@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from bus.machine.permissions import as_given
 
 CLOSED_BY_PEER = "closed by the peer"
+CLOSED_HERE = "closed here"
+"""The reason of an end of our own, at which all that was sent still comes."""
 _ACCEPTS = 16  # connections taken in one wake-up
 _CONNECT_S = 5.0
 _PAUSE_S = 0.5  # when the process has no descriptors left

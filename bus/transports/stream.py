@@ -23,7 +23,7 @@ from bus.transports.parting import part
 from bus.transports.peers import Identity
 from bus.transports.portion import LEAST_BYTES, Portion
 from bus.transports.secure import SecureSocket
-from bus.transports.sockets import CLOSED_BY_PEER, far_host
+from bus.transports.sockets import CLOSED_BY_PEER, CLOSED_HERE, far_host
 from bus.wire.batch import Batch, Buffer
 from bus.wire.sp import SCRATCH_BYTES
 
@@ -444,7 +444,7 @@ class StreamPipe(Pipe):
         # Before the descriptor is closed: its number may be given to another peer at once.
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
-        self._disconnect(is_own=self.ready and not fault)
+        self._disconnect(is_own=self.ready and fault in ("", CLOSED_HERE))
         self._queue.drop("closed")
         self._partial_bytes = 0
         self._charge()

@@ -4,6 +4,7 @@ pyserial opens devices. For the two on TCP we use our own sockets: those of pyse
 if the far end has gone, and its rfc2217:// has no descriptor and an unbounded queue of single bytes.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -21,6 +22,7 @@ from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
 from bus.machine.holders import holding_words
 from bus.text import after
+from bus.transports.parting import part
 
 _READ_BYTES = 4096  # in one turn of the loop; no tty holds more for its reader
 _CONNECT_S = 5.0
@@ -168,7 +170,12 @@ class SocketPort:
         return 0
 
     def close(self) -> None:
-        self._socket.close()
+        """Close the connection; where a loop runs, when the server has all."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._socket.close()
+        return part(loop, self._socket)
 
 
 class Rfc2217Port(SocketPort):

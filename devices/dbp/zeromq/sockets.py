@@ -14,6 +14,7 @@ from bus.serving.listener import Address, Listener
 from bus.serving.rejections import Rejections
 from bus.serving.turns import UNIT_S, Job, Turns
 from bus.transports.binding import Binding
+from bus.transports.sockets import CLOSED_HERE
 from devices.dbp.zeromq import zmtp
 from devices.dbp.zeromq.dialing import Dialer
 from devices.dbp.zeromq.limits import Limits
@@ -259,7 +260,7 @@ class Socket:
         for dialer in self._dialers:
             dialer.close()
         for connection in list(self._dialled):
-            connection.close("closed here")
+            connection.close(CLOSED_HERE)
         self._dialers.clear()
         self._listener.close()
 

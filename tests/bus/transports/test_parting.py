@@ -6,7 +6,7 @@ import os
 import socket
 import ssl
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -14,11 +14,15 @@ from threading import Thread
 import pytest
 
 from appliance.process.serve import serve
+from bridges.media.uart.port import SocketPort
 from bus.hub import Hub
+from bus.serving.connection import Connection
+from bus.tmq.wire import Cutter
 from bus.transports import parting
-from bus.transports.on_the_way import of_process_bytes
+from bus.transports.on_the_way import of_process_bytes, on_the_way_bytes
 from bus.transports.options import Tls
 from bus.transports.parting import part, parted
+from bus.transports.sockets import CLOSED_HERE
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink
 from bus.wire.batch import from_payloads
@@ -81,6 +85,36 @@ async def test_what_a_link_has_sent_comes_after_its_end(scheme: str, tmp_path: P
         finally:
             link.close()
         await parted(loop)
+
+
+def serial_server(sock: socket.socket) -> Callable[[], None]:
+    return SocketPort(sock).close
+
+
+def service(sock: socket.socket) -> Callable[[], None]:
+    made = Connection(
+        asyncio.get_running_loop(), sock, "127.0.0.1:1", Cutter(), lambda *_: None, lambda _: None
+    )
+    made.pause()
+    return lambda: made.close(CLOSED_HERE)
+
+
+@pytest.mark.parametrize("owner", [serial_server, service])
+async def test_what_others_with_a_connection_have_sent_comes_too(
+    owner: Callable[[socket.socket], Callable[[], None]],
+) -> None:
+    with listening() as listener:
+        sock = socket.create_connection(listener.getsockname())
+        sock.setblocking(False)
+        with listener.accept()[0] as peer:
+            peer.settimeout(30)
+            close = owner(sock)
+            peer.sendall(bytes(SMALL))
+            sent_bytes = sock.send(bytes(LEAST_BYTES))
+            assert on_the_way_bytes(sock.fileno())
+            close()
+            assert await asyncio.to_thread(read, peer) == sent_bytes
+    await parted(asyncio.get_running_loop())
 
 
 class Sending:
