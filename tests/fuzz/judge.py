@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from types import FrameType
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
+from tests.fuzz import work
 from tests.fuzz.mutate import divided, mutated
 from tests.fuzz.target import Pieces, Target
 
@@ -78,20 +78,7 @@ def found(target: Target) -> list[Path]:
 
 def lines_of(target: Target, pieces: Pieces) -> int:
     """Count the lines of Python that a parser executes for an input: its work, whatever the machine."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        result(target, pieces)
-    finally:
-        sys.settrace(before)
-    return lines
+    return work.lines_of(lambda: result(target, pieces))
 
 
 _CHARACTERS: Final = (

@@ -6,7 +6,8 @@ from random import Random, SystemRandom
 
 import pytest
 
-from tests.fuzz.judge import FOUND, Broken, families, found, fuzz, in_bytes, judge, keep, lines_of
+from tests.fuzz import work
+from tests.fuzz.judge import FOUND, Broken, families, found, fuzz, in_bytes, judge, keep, lines_of, result
 from tests.fuzz.target import INPUTS, Pieces, Target
 from tests.fuzz.targets import TARGETS
 
@@ -41,6 +42,16 @@ def test_the_work_is_linear_in_the_input(target: Target) -> None:
     for once, twice in () if target.whole else families(target, 512, 16_384):
         few, many = lines_of(target, in_bytes(once)), lines_of(target, in_bytes(twice))
         assert many <= 3 * few + 2000, (once[:40], "byte by byte", few, many)
+
+
+def test_lines_are_counted_alike_with_and_without_a_compiler() -> None:
+    def fed() -> None:
+        for target in list(TARGETS.values())[::20]:
+            result(target, [*target.seeds()[:2]])
+
+    fed()  # what is done once is done
+    assert work.in_python(fed) > 200
+    assert abs(work.lines_of(fed) - work.in_python(fed)) < 10, "more than the lines of who counts"
 
 
 def test_a_target_with_few_inputs_says_why() -> None:
