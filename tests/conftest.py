@@ -13,7 +13,7 @@ import pytest
 
 from tests.helpers import ROOT, guard
 from tests.helpers.rooms import turn
-from tests.helpers.sharing import import_in_turn
+from tests.helpers.sharing import import_in_turn, import_without_asammdf
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -59,6 +59,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Keep what is collected out of all searches for garbage: it stays, and each search would take longer."""
     gc.disable()
     try:
+        import_without_asammdf()
         import_in_turn(session.config)
         return (yield)
     finally:

@@ -1,5 +1,6 @@
 """The import of test modules by several processes of pytest-xdist, each of which needs all of them."""
 
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
@@ -26,6 +27,16 @@ def import_in_turn(config: pytest.Config) -> None:
     for name in names[start:] + names[:start]:
         with suppress(Exception, pytest.skip.Exception):
             import_module(name)
+
+
+def import_without_asammdf() -> None:
+    """Import python-can, if it is installed, as if asammdf were not.
+
+    It imports that for one format of files, and so pandas and SymPy: a second and 140 MB of each process.
+    """
+    with suppress(ModuleNotFoundError), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "asammdf", None)
+        import_module("can")
 
 
 def _modules(config: pytest.Config) -> Iterable[Path]:

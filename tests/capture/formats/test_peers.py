@@ -1,12 +1,14 @@
 """Vector's and PEAK's formats beside python-can: it reads what we write, and we what it writes."""
 
 from collections.abc import Callable
+from importlib import reload
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import can
 import pytest
+from can.io import mf4
 
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE
 from capture.formats.format import Format
@@ -22,6 +24,12 @@ PEERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 if find_spec("asammdf"):
     PEERS["mf4"] = can.MF4Reader, can.MF4Writer
 Row = tuple[object, ...]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_asammdf() -> None:
+    """Give python-can back what no other test needs (tests/helpers/sharing.py)."""
+    reload(mf4)
 
 
 def plain(form: Format, count: int = 200) -> Frames:
