@@ -8,7 +8,6 @@ jars: those of the compiler of generated code would be read, checked and verifie
 import os
 import zipfile
 from collections.abc import Iterator
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -64,6 +63,8 @@ def clash() -> str:
 
 
 def _version(name: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +35,8 @@ _HINT: Final = (
 
 def key_of(memory: str) -> str:
     """Return what two commands must share to share a Spark: versions of all parts, and its memory."""
+    from importlib import metadata
+
     parts = metadata.version("buscoupler"), metadata.version("pyspark"), str(archive(java.find())), memory
     return hashlib.sha256("\n".join((*parts, sys.executable)).encode()).hexdigest()[:16]
 

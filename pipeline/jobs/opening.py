@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -293,5 +292,7 @@ def client_version() -> str:
 def engine_of(spark: "SparkSession", place: Where) -> tuple[str, str]:
     """Return the engine that answers, and its version."""
     if place.on_sail:
+        from importlib import metadata
+
         return SAIL, metadata.version("pysail")
     return "spark", spark.version

@@ -8,7 +8,6 @@ watch, which goes on with the same batch when it is started again.
 import shlex
 import subprocess
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -27,6 +26,8 @@ def posted(url: str) -> Sink:
     """Make a sink that posts the lines to a URL (`application/x-ndjson`; the batch is the header Batch)."""
 
     def post(lines: Sequence[str], batch: int) -> None:
+        import urllib.request
+
         body = "".join(f"{line}\n" for line in lines).encode()
         headers = {"Content-Type": "application/x-ndjson", "Batch": str(batch)}
         try:
