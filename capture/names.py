@@ -38,6 +38,8 @@ def given(word: str) -> list[int | str]:
 
     Raises `CaptureError` or `TokenError`.
     """
+    if not word:
+        raise CaptureError("no name is in an empty word: write a file, or a list like fridge,temp")
     path = Path(word)
     if path.is_dir():
         return [name for file in sorted(path.rglob(f"{NAMES}/{_FILES}")) for name in read(file)]

@@ -26,6 +26,11 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
     return checked
 
 
+def free_text(word: str) -> str:
+    """Return text as it is. Without a type, a parser takes no empty word."""
+    return word
+
+
 def above_zero(word: str) -> float:
     """Return a finite number above 0. Raises `ArgumentTypeError`."""
     try:
@@ -69,11 +74,4 @@ def page_url(word: str) -> str:
         check_page(word)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-    return word
-
-
-def file_or_none(word: str) -> str:
-    """Return the path of a file, or the word `none`. Raises `ArgumentTypeError` for an empty word."""
-    if not word:
-        raise argparse.ArgumentTypeError("name a file, or write none to keep nothing")
     return word

@@ -5,6 +5,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from appliance.commandline.meant import MEANT, TOLD
@@ -14,6 +15,7 @@ from bus.text import closest, nearest, plain
 DATA: Final = "--data"
 EVERYWHERE: Final = ("help", "verbose", "log")
 """Options that every command has, by their place among its options."""
+_EMPTY = "an empty word: write a value (is a variable of your shell not set?)"
 _LIKE = 0.6  # of an option; the usage beside the error lists them all
 
 
@@ -121,6 +123,13 @@ class Parser(argparse.ArgumentParser):
             near = closest(name[2:], [option[2:] for option in known], _LIKE)
             hint = f'; did you mean "--{near}"?' if near else ""
             self.error(f"unknown option {name}{hint}")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Return the values of an argument. An empty word of no type is an error, not all, none or `.`."""
+        words = action.choices is None and action.type in (None, Path) and action.nargs != argparse.PARSER
+        if words and "" in arg_strings:
+            raise argparse.ArgumentError(action, _EMPTY)
+        return super()._get_values(action, arg_strings)  # type: ignore[misc]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -3,7 +3,6 @@
 import argparse
 
 from appliance.alone import serve_alone
-from appliance.commandline.arguments import file_or_none
 from devices.dbp import ports
 from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
@@ -22,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="take services only with all that the protocol asks for: function and heartbeat interval too",
     )  # fmt: skip
     parser.add_argument(
-        "--records", metavar="FILE", type=file_or_none,
+        "--records", metavar="FILE",
         help="the file in which the listed services survive a restart, or none (default: one in the state "
         "directory, named by the first URL)",
     )  # fmt: skip

@@ -4,7 +4,7 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator
 
-from appliance.commandline.arguments import above_zero, whole_above_zero
+from appliance.commandline.arguments import above_zero, free_text, whole_above_zero
 from appliance.commands.service import catalog_argument
 from appliance.probe.words import columns
 from appliance.process.running import run_loop
@@ -22,9 +22,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "word", nargs="?", type=_word, metavar="WORD", help="send it this request, like echo, time or ping"
     )
-    parser.add_argument("data", nargs="*", metavar="TEXT", help="the frames of the request")
+    parser.add_argument("data", nargs="*", type=free_text, metavar="TEXT", help="the frames of the request")
     client_arguments(parser)
-    parser.add_argument("--subscribe", metavar="TOPIC", help="show what NAME publishes and begins with TOPIC")
+    parser.add_argument(
+        "--subscribe", type=free_text, metavar="TOPIC", help="show what NAME publishes and begins with TOPIC"
+    )
     parser.add_argument(
         "--count", type=whole_above_zero, metavar="N", help="stop after N messages of --subscribe"
     )

@@ -93,11 +93,13 @@ def hosts_of(options: argparse.Namespace) -> dict[str, str]:
     known = {name: one.address for name, one in load(options.file).gateways.items()}
     found = dict[str, str]()
     for word in options.gateway or known:
-        name, _, host = word.partition("=")
+        name, equals, host = word.partition("=")
         if name not in known:
             raise BusError(f"{options.file} has no gateway {name}; it has {', '.join(known)}")
         if name in found:
             raise BusError(f"--gateway {name} is there twice: it has one host")
+        if equals and not host:
+            raise BusError(f"--gateway {word}: the host is missing: write {name}=HOST")
         found[name] = host or known[name]
         if found[name].startswith("-"):
             raise BusError(f"{found[name]} is no host")

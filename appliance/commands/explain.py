@@ -9,7 +9,7 @@ from json import dumps
 from pathlib import Path
 from shlex import quote
 
-from appliance.commandline.arguments import above_zero, argument
+from appliance.commandline.arguments import above_zero, argument, free_text
 from appliance.commands.run import checked_wiring
 from appliance.explain.client import Start, new_mark, running, starts, trace
 from appliance.explain.printer import plan_lines, plan_record, trace_lines, trace_record
@@ -42,7 +42,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="the link by which the frame comes in, or a part of its name; without it, the links are listed",
     )  # fmt: skip
     parser.add_argument(
-        "--data", default="", metavar="TEXT", help="the data of the frame; longer data takes longer"
+        "--data",
+        type=free_text,
+        default="",
+        metavar="TEXT",
+        help="the data of the frame; longer data takes longer",
     )
     parser.add_argument(
         "--live", action="store_true",

@@ -9,7 +9,7 @@ from json import dumps
 from math import inf
 from typing import Any
 
-from appliance.commandline.arguments import above_zero, argument
+from appliance.commandline.arguments import above_zero, argument, free_text
 from appliance.probe.values import jsonable, words_of_value
 from appliance.process.interrupts import status_of
 from appliance.process.running import run_loop
@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "url", type=argument(broker_at), metavar="URL", help="a syndication broker: tcp://HOST:PORT"
     )
     parser.add_argument(
-        "query", metavar="QUERY",
+        "query", type=free_text, metavar="QUERY",
         help="like 'Room = \"410\"' or 'select distinct Room where has Unit'; '' is all producers",
     )  # fmt: skip
     parser.add_argument(

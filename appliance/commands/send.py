@@ -9,7 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from itertools import count, repeat
 
-from appliance.commandline.arguments import argument, hex_bytes
+from appliance.commandline.arguments import argument, free_text, hex_bytes
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.live import add_live, cleared
 from appliance.probe.raw import identifiers_of
@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "pattern", nargs="?", type=argument(pattern_of), metavar="PATTERN", help="like fridge/temp/7"
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--data", metavar="TEXT", help="the data, as text (default: none)")
+    what.add_argument("--data", type=free_text, metavar="TEXT", help="the data, as text (default: none)")
     what.add_argument("--hex", type=hex_bytes, metavar="HEX", help="the data, as hex digits")
     what.add_argument(
         "--file", metavar="FILE", help="send each line of this file as a message; - is standard input"

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from appliance.commandline.arguments import above_zero, port
+from appliance.commandline.arguments import above_zero, free_text, port
 from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from bus.backoff import Backoff
@@ -28,7 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=port, default=ports.BUS, help=f"listen on this port or the next free one ({ports.BUS})"
     )
-    parser.add_argument("--function", default="echo, time", metavar="TEXT", help="say that it does this")
+    parser.add_argument(
+        "--function", type=free_text, default="echo, time", metavar="TEXT", help="say that it does this"
+    )
     parser.add_argument(
         "--interval", type=above_zero, default=1.0, metavar="S", help="seconds between heartbeats (1)"
     )

@@ -11,7 +11,7 @@ from topologies.model import Topology
 from topologies.picture.marks import SIGNS, Mark
 from topologies.wiring.ids import gateway_id
 
-LIVE = ""
+LIVE = True  # no text, which argparse would check as a URL
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--values", action="store_true", help="list the values of devices: pattern, unit, range and texts"
     )
     parser.add_argument(
-        "--live", nargs="?", const=LIVE, metavar="URL", type=lambda word: word and page_url(word),
+        "--live", nargs="?", const=LIVE, metavar="URL", type=page_url,
         help="show what goes on: as the gateways of this machine say, or the status page at URL",
     )  # fmt: skip
     parser.set_defaults(fail=parser.error)
@@ -75,13 +75,13 @@ def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
     return svg(draw(topology), marks, asset("drawing.css"))
 
 
-def _live(topology: Topology, url: str) -> dict[str, Mark]:
+def _live(topology: Topology, url: str | bool) -> dict[str, Mark]:
     """Return the marks of all gateways that answer. A gateway's word about itself counts most."""
     from appliance.commands.top import local_statuses
     from appliance.status.overlay import marks, own_marks
     from appliance.status.remote import ask_page
 
-    statuses = [ask_page(url)] if url else local_statuses(None)[0]
+    statuses = [ask_page(url)] if isinstance(url, str) else local_statuses(None)[0]
     mine = [one for one in statuses if one["topology"] == topology.name and one["gateway"]]
     found = dict[str, Mark]()
     for status in mine:

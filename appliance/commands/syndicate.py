@@ -3,7 +3,6 @@
 import argparse
 
 from appliance.alone import serve_alone
-from appliance.commandline.arguments import file_or_none
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.service import Syndication
 
@@ -13,7 +12,7 @@ NAME = "syndication"
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("listen", nargs="+", metavar="URL", help="listen here: tcp://HOST:PORT")
     parser.add_argument(
-        "--database", metavar="FILE", type=file_or_none,
+        "--database", metavar="FILE",
         help="the file in which metadata survive a restart, or none (default: one in the state directory, "
         "named by the first URL)",
     )  # fmt: skip

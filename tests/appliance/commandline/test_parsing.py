@@ -4,6 +4,7 @@
 import argparse
 import inspect
 import io
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -123,3 +124,43 @@ def test_data_without_its_option_is_told_with_it(capsys: pytest.CaptureFixture[s
         "buscoupler send: error: unrecognized arguments: 9.5; did you mean --data 9.5?"
         in capsys.readouterr().err
     )
+
+
+MAY_BE_EMPTY = {
+    *("send --data", "send --hex", "explain --data", "client data", "client --subscribe"),
+    *("service --function", "query query"),  # it says nothing; all producers
+    *("explain pattern", "send pattern", "tokens given"),  # no tokens
+    *("values --pattern", "recv --pattern", "traffic --pattern"),  # it is the beginning of all patterns
+}
+
+
+def test_an_empty_word_is_refused_but_where_it_has_a_meaning() -> None:
+    """An unset variable of a shell must not stand for all gateways, the present directory or any address."""
+    taken = {
+        f"{name} {(action.option_strings or [action.dest])[-1]}"
+        for name, parser in every_parser()
+        for action in parser._actions
+        if action.nargs not in (0, argparse.PARSER) and takes_empty(parser, action)
+    }
+    assert taken == MAY_BE_EMPTY
+
+
+def every_parser() -> Iterator[tuple[str, Parser]]:
+    for name, _, parser in cli.described():
+        yield name, parser
+        yield from ((f"{name} {word}", inner) for word, inner in cli.below(name, parser))
+
+
+def takes_empty(parser: Any, action: argparse.Action) -> bool:
+    try:
+        parser._get_values(action, [""])
+    except argparse.ArgumentError:
+        return False
+    return True
+
+
+def test_an_empty_word_behind_an_option_is_refused_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["reload", "--gateway", "gw", ""], ["audit", "--json", ""], ["run", ""], ["broker", ""]):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main(words)
+        assert ": an empty word: write a value" in capsys.readouterr().err

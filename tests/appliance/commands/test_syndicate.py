@@ -142,7 +142,7 @@ def test_check_and_show_know_it() -> None:
 def test_a_database_has_a_name(capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["syndicate", "--database", "", "tcp://127.0.0.1:1"])
-    assert "argument --database: name a file, or write none" in capsys.readouterr().err
+    assert "argument --database: an empty word" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
