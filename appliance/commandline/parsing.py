@@ -129,7 +129,7 @@ class Parser(argparse.ArgumentParser):
         words = action.choices is None and action.type in (None, Path) and action.nargs != argparse.PARSER
         if words and "" in arg_strings:
             raise argparse.ArgumentError(action, _EMPTY)
-        return super()._get_values(action, arg_strings)  # type: ignore[misc]
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
