@@ -3,10 +3,16 @@
 As a program it prints its port, waits for a line, and prints how many bytes it read.
 """
 
+import os
 import socket
+import ssl
 import struct
 import threading
+import time
 from contextlib import suppress
+
+from bus.transports.on_the_way import on_the_way_bytes
+from bus.transports.options import Tls
 
 GUARD_S = 30.0
 _HELLO = bytes.fromhex("0053500000700000")
@@ -22,6 +28,23 @@ def greeted(listener: socket.socket) -> socket.socket:
         heard += more
     assert heard == _HELLO
     return peer
+
+
+def send_whole(peer: socket.socket, data: bytes) -> None:
+    """Send, and wait until the other machine has all, which nobody need read there: up to some 50 kB."""
+    peer.sendall(data)
+    end_s = time.monotonic() + GUARD_S
+    while on_the_way_bytes(peer.fileno()):
+        assert time.monotonic() < end_s
+        os.sched_yield()
+
+
+def over_tls(listener: socket.socket, tls: Tls) -> ssl.SSLSocket:
+    """Return a listener whose connections are secure."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    assert tls.cert_file is not None
+    made.load_cert_chain(tls.cert_file)
+    return made.wrap_socket(listener, server_side=True)
 
 
 def talk(peer: socket.socket) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import socket
-import ssl
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from bus.serving.connection import Connection
 from bus.tmq.wire import Cutter
 from bus.transports import parting
 from bus.transports.on_the_way import of_process_bytes, on_the_way_bytes
-from bus.transports.options import Tls
 from bus.transports.parting import part, parted
 from bus.transports.sockets import CLOSED_HERE
 from bus.transports.stream import StreamPipe
@@ -28,7 +26,7 @@ from bus.transports.tcp import DialLink
 from bus.wire.batch import from_payloads
 from tests.helpers.certificates import own_tls
 from tests.helpers.peers import until
-from tests.helpers.talker import greeted, read
+from tests.helpers.talker import greeted, over_tls, read
 
 LEAST_BYTES = 50_000
 SMALL = 1 << 14
@@ -57,13 +55,6 @@ def unread(peer: socket.socket, link: DialLink) -> None:
     (pipe,) = link.pipes
     pipe.pause()
     peer.sendall(bytes(SMALL))
-
-
-def over_tls(listener: socket.socket, tls: Tls) -> ssl.SSLSocket:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    assert tls.cert_file is not None
-    made.load_cert_chain(tls.cert_file)
-    return made.wrap_socket(listener, server_side=True)
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls+tcp"])
@@ -180,6 +171,18 @@ def test_a_loop_that_ends_leaves_no_descriptor() -> None:
                 asyncio.run(begin(other))
             gc.collect()
             assert not is_open(descriptor)
+
+
+def test_a_connection_that_outlives_its_loop_is_closed_at_once() -> None:
+    async def made() -> AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    with listening() as listener, socket.create_connection(listener.getsockname()) as sock:
+        with listener.accept()[0]:
+            sock.setblocking(False)
+            sock.send(bytes(10 * LEAST_BYTES))
+            part(asyncio.run(made()), sock)
+            assert sock.fileno() < 0
 
 
 async def test_a_peer_that_never_reads_is_closed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
