@@ -230,7 +230,7 @@ class Connection:
     @property
     def room_bytes(self) -> int:
         """The bytes that are sent or queued now; more would make new messages wait, or be dropped."""
-        return 0 if self._pipe.closed else max(0, ROOM_BYTES - self._pipe.queued_bytes)
+        return 0 if self._pipe.closed or self._pipe.gone else max(0, ROOM_BYTES - self._pipe.queued_bytes)
 
     def hear(self, batch: Batch) -> None:
         """Take what came: messages of the durable trunk, and others, which go to the bus."""

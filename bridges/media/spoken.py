@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from bridges.media.byte_echo import ECHO_S, ByteEcho
 from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext, cancel
 from bridges.media.guess import likeness
+from bridges.media.hangup import waiting_bytes
 from bridges.media.outgoing import Outgoing
 from bridges.media.shedding import Shed
 from bridges.protocols.protocol import Protocol as Spoken
@@ -276,7 +277,10 @@ class SpokenPipe(OpenPipe):
     def _read_rest(self) -> None:
         if not self._closed:
             self._on_readable()
-        self._gone(after(self._lost, self._said))
+        if not self._closed and waiting_bytes(self._fd):
+            self._loop.call_soon(self._read_rest)
+        else:
+            self._gone(after(self._lost, self._said))
 
     def _gone(self, why: str) -> None:
         if not self._closed:

@@ -89,6 +89,11 @@ class Connection:
         return self._pipe.closed
 
     @property
+    def deaf(self) -> bool:
+        """Whether nothing can be sent any more: the connection is closed, or is about to be."""
+        return self._pipe.closed or self._pipe.gone
+
+    @property
     def fault(self) -> str:
         """The reason why the connection was closed; "" if it was not, or from here without one."""
         return self._pipe.fault
@@ -195,11 +200,11 @@ class Connection:
     def send(self, data: bytes, count: int = 1) -> bool:
         """Send `count` whole objects now or later, or drop and count them. Never blocks, never raises.
 
-        Returns False once the connection is closed.
+        Returns False once the connection is `deaf`.
         """
         self.said_s = self._loop.time()
         self._pipe.send(Batch(data, count))
-        return not self.closed
+        return not self.deaf
 
     def keep_alive(self, sign: Sign | None) -> None:
         """Close the connection of a peer that was silent for too long; send a sign of life if we were.

@@ -157,7 +157,7 @@ class Peer:
         if self._waiting or self.gone:
             return 0
         if self.connection is not None and self.state == "streaming":
-            return 0 if self.connection.queued_bytes else sys.maxsize
+            return 0 if self.connection.queued_bytes or self.connection.deaf else sys.maxsize
         return int(self.state in ("idle", "down") and not self._unread.full)
 
     @property
@@ -187,7 +187,7 @@ class Peer:
     def _flush(self) -> None:
         """Send what waits: all of it on a connection that takes it, else one frame each, as there is room."""
         self._flushing = True  # what comes meanwhile is seen here
-        if self.state == "streaming" and self.connection is not None:
+        if self.state == "streaming" and self.connection is not None and not self.connection.deaf:
             self._stream(self.connection)
         for _ in range(LIMIT):
             if self._may_connect:

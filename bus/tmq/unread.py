@@ -5,6 +5,8 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
 
+from bus.transports.parting import part
+
 LIMIT = 3  # a reference peer has room for 6, also for other senders; what finds none tries again after 1 s
 IGNORED = 1  # to a peer that has not closed one in time, and none before: perhaps nobody reads there
 
@@ -49,5 +51,5 @@ class Unread:
         for sock, timer in self._timers.items():
             timer.cancel()
             self._loop.remove_reader(sock)
-            sock.close()
+            part(self._loop, sock)
         self._timers.clear()

@@ -72,6 +72,7 @@ class StreamPipe(Pipe):
         "_entrance",
         "_framing",
         "_gathering",
+        "_gone",
         "_host",
         "_is_paused",
         "_looks_away",
@@ -128,6 +129,7 @@ class StreamPipe(Pipe):
         self._gathering = gathering(sock)
         self._host, self._is_paused, self._toil = host, False, framing.toil
         self._looks_away = False
+        self._gone = ""  # the fault of a peer to which nothing can be sent, while what it sent is read
         self._portion = Portion(SCRATCH_BYTES)
         self._reader: Callable[[], object] = self.read
 
@@ -138,7 +140,12 @@ class StreamPipe(Pipe):
 
     def has_room(self, size: int) -> bool:
         """Return whether `size` bytes more would be sent or queued, and not dropped."""
-        return not self.closed and self._queue.cost + cost_of(size) <= self._queue_bytes
+        return not (self.closed or self._gone) and self._queue.cost + cost_of(size) <= self._queue_bytes
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing can be sent to the peer any more, while what it sent before may still come."""
+        return bool(self._gone)
 
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
         """Begin the handshakes, which may take `handshake_s`; without any the peer is ready at once."""
@@ -232,9 +239,9 @@ class StreamPipe(Pipe):
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self.close(words_of(error))
+            return self.close(self._gone or words_of(error))
         if not read_bytes:
-            return self.close(CLOSED_BY_PEER)
+            return self.close(self._gone or CLOSED_BY_PEER)
         self._take(read_bytes)
         if self._secure is not None:
             self._read_on()
@@ -313,6 +320,8 @@ class StreamPipe(Pipe):
 
     def _say(self, data: bytes) -> None:
         """Send bytes of no message, now or later."""
+        if self._gone:
+            return None
         self._gathering.spoken, written = True, 0
         if not self._queue and data:
             try:
@@ -320,7 +329,7 @@ class StreamPipe(Pipe):
             except (BlockingIOError, InterruptedError):
                 written = 0
             except OSError as error:
-                return self.close(words_of(error))
+                return self._lose(error)
         if written < len(data) and not self.closed:
             self._await_room()
             self._queue.put(data, 0, written)
@@ -342,6 +351,8 @@ class StreamPipe(Pipe):
         stats.offered += count
         if self.closed:
             return stats.drop("closed", count)
+        if self._gone:
+            return stats.drop("peer gone", count)
         if self._encode is not None:
             data, count = self._encode(batch)
             if count < batch.count:
@@ -357,7 +368,7 @@ class StreamPipe(Pipe):
             written = 0
         except OSError as error:
             stats.drop("peer gone", count)
-            return self.close(words_of(error))
+            return self._lose(error)
         if written == len(data):
             stats.sent += count
             stats.sent_bytes += written
@@ -380,6 +391,15 @@ class StreamPipe(Pipe):
         self.stats.sent_bytes += written
         return self._charge()
 
+    def _lose(self, error: OSError) -> None:
+        """Send no more. Close once all is read that the peer sent before it went."""
+        if not self.ready or not isinstance(error, ConnectionError | TimeoutError):
+            return self.close(words_of(error))
+        self._gone = words_of(error)
+        self._loop.remove_writer(self._socket)
+        self._queue.drop("closed")
+        return self._charge()
+
     def _drop_old(self) -> float:
         """Drop messages that have waited for too long. Return the time, if age matters."""
         if not self._age_s:
@@ -397,7 +417,7 @@ class StreamPipe(Pipe):
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self.close(words_of(error))
+            return self._lose(error)
         self._charge()
         if not self._queue:
             self._loop.remove_writer(self._socket)

@@ -6,6 +6,7 @@ from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need, preload
 from bridges.media.guess import likeness
+from bridges.media.hangup import waiting_bytes
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
 from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder
@@ -139,7 +140,10 @@ class SerialPipe(OpenPipe):
     def _read_rest(self) -> None:
         if not self._closed:
             self._on_readable()
-        self._gone(after(self._lost, self._said))
+        if not self._closed and waiting_bytes(self._fd):
+            self._loop.call_soon(self._read_rest)
+        else:
+            self._gone(after(self._lost, self._said))
 
     def _wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` when the driver has room."""

@@ -196,7 +196,8 @@ class Rfc2217Port(SocketPort):
         data = self._client.feed(super().read())
         if self._client.refused:
             raise OSError(self._client.refused)
-        self._answer()
+        with contextlib.suppress(OSError):  # the server has gone; what it sent before is read all the same
+            self._answer()
         return data
 
     def _answer(self) -> None:

@@ -85,7 +85,7 @@ class Clients:
 
     def _send(self, address: Address, frame: bytes) -> None:
         route = self.presence.route(address)
-        if route is None or route.closed:
+        if route is None or route.deaf:
             self._outgoing.send(address, frame)
         else:
             route.send(frame)

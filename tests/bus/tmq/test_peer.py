@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -10,12 +11,14 @@ from dataclasses import replace
 import pytest
 
 from bus.ledger import Stats
+from bus.serving.connection import Connection
 from bus.tmq.options import Options
 from bus.tmq.peer import LOCAL, Peer, PeerOwner, PeerSetup
-from bus.tmq.wire import MESSAGE, Hello
+from bus.tmq.wire import MESSAGE, Hello, pack_hello
 from bus.wire.frame import pack
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.helpers.talker import send_whole
 from tests.helpers.tmq import StarvedClient
 
 QUICK = Options(connect_s=0.1, doubt_s=0.2, verdict_s=0.05, retry_min_s=0.001, queue_bytes=1000)
@@ -186,3 +189,36 @@ async def test_a_program_that_speaks_otherwise_has_failed(kind: str, stays: bool
         assert (made.state, made.each, owner.reasons) == ("down", False, [fault])
         assert (stats.sent, stats.dropped, stats.balance()) == (1, {"peer gone": 1}, 0)
         made.close()
+
+
+async def test_what_comes_for_a_peer_that_has_gone_is_for_the_one_after_it() -> None:
+    heard = 0
+
+    def count(connection: Connection, frames: list[bytes]) -> None:
+        nonlocal heard
+        heard += len(frames)
+
+    def accepted() -> socket.socket:
+        made = listener.accept()[0]
+        made.settimeout(30)
+        return made
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stats = Stats()
+        setup = PeerSetup(
+            asyncio.get_running_loop(), QUICK, lambda flags: Hello(1, 1000, flags), stats, PeerOwner(), count
+        )
+        made = Peer(listener.getsockname()[:2], setup._replace(options=replace(QUICK, verdict_s=20.0)))
+        made.send(frame(0))
+        with await asyncio.to_thread(accepted) as first:
+            first.sendall(pack_hello(Hello(2, 60_000, 0)))
+            await until(lambda: made.state == "streaming")
+            send_whole(first, frame(1) * 4000)
+        while made.pass_on([frame(2)]):
+            assert stats.offered < 1000
+        assert (made.takes(), made.pass_on([frame(2)]), heard) == (0, False, 0)
+        made.send(frame(3))
+        with await asyncio.to_thread(accepted) as second:
+            assert await asyncio.to_thread(second.recv, 100) == frame(3)
+        made.close()
+    assert (heard, stats.balance()) == (4000, 0)
