@@ -1,10 +1,11 @@
 """A session: one connection to a broker, by paho-mqtt on the event loop, without a thread."""
 
+import os
 import ssl
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
-from socket import IPPROTO_TCP, TCP_NODELAY
+from socket import IPPROTO_TCP, TCP_NODELAY, socket
 from typing import Any, NamedTuple, Protocol
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTv5
@@ -18,6 +19,7 @@ from bridges.media.device import cancel
 from bus.errors import LinkError, words_of
 from bus.machine.files import read_text
 from bus.transports.options import Tls
+from bus.transports.parting import part
 from bus.transports.secure import context
 from bus.wire.frame import DATA_BYTES_MAX
 from buscoupler_mqtt.medium import Mqtt
@@ -124,6 +126,15 @@ def discard(client: Client) -> None:
         sock.close()
 
 
+def _second(client: Client) -> socket | None:
+    """Return a second socket on the connection of a client, because paho closes its own; None without one."""
+    sock = client.socket()
+    try:
+        return None if sock is None else socket(fileno=os.dup(sock.fileno()))
+    except OSError:
+        return None
+
+
 def _below(options: Mqtt, topic: str) -> str:
     return f"{options.prefix}/{topic}" if options.prefix else topic
 
@@ -185,15 +196,21 @@ class Session:
         return self._client.publish(topic, data, self._options.qos, retain, marked).mid
 
     def close(self) -> None:
-        """Disconnect so that the broker publishes the will. The user gets no call. Idempotent."""
+        """Disconnect so that the broker publishes the will, once it has all that was sent.
+
+        The user gets no call. Idempotent.
+        """
         if self._over:
             return
         self._over = True
         self._stop()
+        second = _second(self._client)
         with suppress(Exception):
             self._client.disconnect(ReasonCode(PacketTypes.DISCONNECT, identifier=_GOODBYE))
             self._client.loop_write()
         discard(self._client)
+        if second is not None:
+            part(self._loop, second)
 
     def _stop(self) -> None:
         """Stop reading and writing."""

@@ -1,6 +1,7 @@
 """A side at a real mosquitto: retained messages, echoes, losses, spool, TLS; and brokers that misbehave."""
 
 import asyncio
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -18,11 +19,15 @@ from paho.mqtt import publish
 
 from bridges.media.shedding import Shed
 from bus.balance import imbalances
+from bus.transports.on_the_way import of_process_bytes
 from bus.transports.options import Tls
+from bus.transports.parting import parted
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern, token
 from tests.conformance.pair import Side
+from tests.helpers.certificates import own_tls
 from tests.helpers.peers import until
+from tests.helpers.talker import over_tls
 
 FAST: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 NAMES = ("plant", "temp", "set", "gw")
@@ -457,3 +462,47 @@ async def test_a_broker_that_sends_rubbish_is_left_and_tried_again(
     assert not near.heard.messages
     near.close()
     server.close()
+
+
+@pytest.mark.parametrize("scheme", ["mqtt", "mqtts"])
+async def test_a_broker_has_what_was_sent_when_the_link_closes(
+    side: Callable[..., Side], scheme: str, tmp_path: Path
+) -> None:
+    tls, loop = own_tls(tmp_path), asyncio.get_running_loop()
+    message = named("n", data=b"m" * 200)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        listener.settimeout(30)
+        port, is_secure = listener.getsockname()[1], scheme == "mqtts"
+        settings: dict[str, Any] = {"tls": Tls(ca_file=tls.ca_file)} if is_secure else {}
+        near = side(f"{scheme}://127.0.0.1:{port}", qos=0, **settings)
+        with over_tls(listener, tls) if is_secure else listener as served:
+            peer = await asyncio.to_thread(greeted, served)
+        await is_up(near)
+        while not of_process_bytes() > 100_000:
+            near.say(message)
+            await asyncio.sleep(0)
+        assert near.link is not None
+        sent = near.link.pipe.stats
+        await until(lambda: not sent.queued)
+        peer.sendall(bytes.fromhex("3005000161 00 78") * 2000)
+        near.close()
+        with peer:
+            assert (await asyncio.to_thread(heard_from, peer)).count(b"m" * 200) == sent.sent
+        await parted(loop)
+
+
+def greeted(listener: socket.socket) -> socket.socket:
+    peer, _ = listener.accept()
+    peer.settimeout(30)
+    peer.recv(4096)
+    peer.sendall(CONNACK)
+    return peer
+
+
+def heard_from(peer: socket.socket) -> bytes:
+    heard = bytearray()
+    with suppress(ConnectionResetError):
+        while data := peer.recv(1 << 16):
+            heard += data
+    return bytes(heard)
