@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from bus.backoff import Backoff
 from bus.errors import BusError, LinkError, words_of
+from bus.transports.on_the_way import on_the_way_bytes
 from bus.transports.sockets import tune
 from bus.urls import check_dial, split_url
 from devices.syndication.answers import Answer, AnswerCutter, HeldSet, ReceivedPublication, Refusal
@@ -21,6 +22,8 @@ Update = Difference | ReceivedPublication
 _READ_BYTES: Final = 1 << 18
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 5.0
 _LEAST_S: Final = 0.5  # the least time for one attempt: a busy machine is late
+_LINGER_S: Final = 1.0
+_LOOK_S: Final = 0.005
 _DOUBT: Final = "is it a syndication broker?"
 _WRONG: Final = re.compile(r"character \d+: ")
 
@@ -60,7 +63,8 @@ class Caller:
         await caller.subscribe("has Room")
         async for update in caller: ...  # Difference, ReceivedPublication
     ```
-    Data of the broker is read only in `hear`. All methods raise `LinkError`, which names the URL: if the URL
+    Data of the broker is read only in `hear`. The end of the block waits up to a second until the broker's
+    machine has all that was said. All methods raise `LinkError`, which names the URL: if the URL
     is wrong, the broker cannot be reached or is gone, or another program answers.
     """
 
@@ -75,7 +79,25 @@ class Caller:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.close()
+        try:
+            await self._arrived()
+        finally:
+            self.close()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that were said, and have not left this process yet."""
+        return int(self._writer.transport.get_write_buffer_size())
+
+    async def _arrived(self) -> None:
+        """Wait at most `_LINGER_S` until the broker's machine has all that was said."""
+        sock = self._writer.get_extra_info("socket")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                while not self._writer.is_closing() and (
+                    self.waiting_bytes or on_the_way_bytes(sock.fileno())
+                ):
+                    await asyncio.sleep(_LOOK_S)
 
     async def open(self, connect_s: float = 10.0) -> None:
         """Connect within `connect_s` seconds."""

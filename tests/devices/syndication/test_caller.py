@@ -1,13 +1,16 @@
 """A client of ours: what it says and hears, brokers that go and come back, and servers that are none."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from tests.helpers.ports import free_port
+from tests.helpers.talker import GUARD_S, read
 
 pytest.importorskip("lark")
 pytest.importorskip("re2")
@@ -16,7 +19,7 @@ from bus.errors import LinkError
 from devices.syndication.answers import ReceivedPublication
 from devices.syndication.bounds import Bounds
 from devices.syndication.caller import Caller, RefusedQuery, UnreachedError, Update, follow
-from devices.syndication.wire.messages import Difference, Form, Publication
+from devices.syndication.wire.messages import Difference, Form, Publication, pack
 from tests.devices.syndication.tcp_clients import Home, home
 
 
@@ -207,3 +210,27 @@ async def test_a_server_that_is_silent_is_given_up() -> None:
     async with stranger(b"") as url, aclosing(follow(url, "", 0.05)) as answers:
         with pytest.raises(LinkError, match=r"no answer within 0.5 s: is it a syndication broker\?"):
             await nexts(answers, 1)
+
+
+def test_what_was_published_is_at_the_broker_when_a_program_ends() -> None:
+    said_bytes, heard_bytes = 0, list[int]()
+
+    def serve(listener: socket.socket) -> None:
+        with listener.accept()[0] as peer:
+            peer.settimeout(GUARD_S)
+            heard_bytes.append(read(peer))
+
+    async def program(port: int, reading: Thread) -> None:
+        nonlocal said_bytes
+        async with Caller(f"tcp://127.0.0.1:{port}") as caller:
+            while not caller.waiting_bytes:
+                said_bytes += len(pack(["a1", {}, "v" * 2000]))
+                await caller.publish("a1", {}, "v" * 2000)
+            reading.start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        reading = Thread(target=serve, args=(listener,))
+        asyncio.run(program(listener.getsockname()[1], reading))
+        reading.join()
+    assert heard_bytes == [said_bytes]
