@@ -94,8 +94,8 @@ def _parted_of(loop: AbstractEventLoop) -> _Parted:
 def part(loop: AbstractEventLoop, sock: socket.socket) -> None:
     """Close a connection: at once, or when the other machine has what is on the way, within `PARTING_S`.
 
-    The socket is closed in any case, with a loop that has ended at once. Its readers and writers must be removed before. Call it in the thread of
-    the loop.
+    The socket is closed in any case; at once if the loop has ended. Its readers and writers must be removed
+    before. Call it in the thread of the loop.
     """
     if loop.is_closed() or sock.family == socket.AF_UNIX or not _parted_of(loop).take(sock):
         sock.close()
