@@ -127,7 +127,7 @@ def _check_text(text: str) -> None:
 
 def _query(root: Node) -> Query:
     found = list(nodes(root))
-    _bound("levels of and, or and not", max(depth for _, depth in found), DEPTH)
+    _bound("levels of and, or and not", max(depth for _, depth in found) - 1, DEPTH)  # a leaf is none
     leaves = [node for node, _ in found if isinstance(node, Has | Among | Like)]
     _bound("conditions", len(leaves), CONDITIONS)
     likes = [node for node in leaves if isinstance(node, Like)]

@@ -45,12 +45,10 @@ def test_a_text_beyond_the_bound_is_refused_whatever_follows() -> None:
 
 def test_negations_are_levels_too() -> None:
     inner = "has a"
-    for _ in range(DEPTH // 2 - 1):
+    for _ in range(DEPTH // 2):
         inner = f"has b and not ({inner})"
-    assert parse(f"not ({inner})").matches({})
-    assert said(f"has b and not ({inner})").endswith(
-        f"has {DEPTH + 1} levels of and, or and not, but may have {DEPTH}"
-    )
+    assert not parse(inner).matches({})
+    assert said(f"not ({inner})").endswith(f"has {DEPTH + 1} levels of and, or and not, but may have {DEPTH}")
 
 
 def test_patterns_may_have_exactly_as_many_instructions_as_the_bound() -> None:
@@ -58,6 +56,11 @@ def test_patterns_may_have_exactly_as_many_instructions_as_the_bound() -> None:
     left = INSTRUCTIONS - _instructions(one) - _instructions("")
     parse(f"a like '{one}' or a like '{'b' * left}'")
     assert said(f"a like '{one}' or a like '{'b' * (left + 1)}'").endswith("256 instructions of RE2")
+
+
+def test_a_pattern_takes_as_many_instructions_as_the_page_says() -> None:
+    assert [_instructions(one) for one in ("", "b", ".", "x{50}")] == [4, 4 + 1, 4 + 8, 4 + 50]
+    assert "a letter takes one, `.` takes 8, `x{50}` takes 50, and each pattern 4 more" in PAGE
 
 
 def _instructions(pattern: str) -> int:

@@ -181,7 +181,7 @@ def test_a_query_says_what_memory_it_takes() -> None:
 
 def nested(levels: int) -> str:
     text = "has a"
-    for level in range(levels - 1):
+    for level in range(levels):
         text = f"has b {('and', 'or')[level % 2]} ({text})"
     return text
 
