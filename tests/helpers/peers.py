@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 from weakref import finalize
 
 from bus.hub import Hub, Pipe
@@ -12,6 +13,8 @@ from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import split
 from bus.wire.sp import HANDSHAKE
+
+_LOOK_S: Final = 0.001
 
 
 class Ear(Pipe):
@@ -117,13 +120,15 @@ async def until(condition: Callable[[], object], limit_s: float = 30.0, what: st
     """Let the loop run until `condition` holds.
 
     Raises `TimeoutError`, which names `what` did not come, after `limit_s`: far longer than a good run needs.
+    What lasts is looked at less often: a thousand looks a second cost more than much that is waited for.
     """
     loop = asyncio.get_running_loop()
-    end_s = loop.time() + limit_s
+    begun_s = loop.time()
     while not condition():
-        if loop.time() > end_s:
+        waited_s = loop.time() - begun_s
+        if waited_s > limit_s:
             raise TimeoutError(f"{what} did not come within {limit_s:g} s")
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(min(max(_LOOK_S, waited_s / 20), 10 * _LOOK_S))
 
 
 def wait(condition: Callable[[], object], limit_s: float = 30.0, what: str = "it") -> None:
