@@ -19,6 +19,7 @@ from bridges.media.can.port import DirectPort, Port, widen
 from bridges.media.can.raw import OwnBus
 from bridges.media.can.state import State
 from bus.machine.groups import hear_own
+from bus.transports.sockets import numeric
 
 _DATAGRAM_BYTES: Final = 4096
 _CLASSIC_BYTES, _FD_BYTES = 8, 64
@@ -92,11 +93,11 @@ class GroupBus(OwnBus):
     """
 
     def __init__(self, channel: str, port: int = UDP_PORT, hop_limit: int = 1) -> None:
-        family, *_, address = socket.getaddrinfo(channel, port, type=socket.SOCK_DGRAM)[0]
+        family, address = numeric(channel, port)
         self.address: tuple[Any, ...] = address
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
         try:
-            self._join(family, channel, port, hop_limit)
+            self._join(socket.AddressFamily(family), channel, port, hop_limit)
         except OSError:
             self.socket.close()
             raise
