@@ -26,9 +26,11 @@ FAR_NS: Final = 5_000_000_000
 BIN_NS: Final = 20_000_000
 _TIMES: Final = 60
 _ROWS: Final = 120  # of a gateway, at each time
+_MANY: Final = 10 * _ROWS
 _WIDTH_NS: Final = (500_000_000, 20_000_000_000)
 _PPM: Final = 4_000  # by which a clock may run otherwise than before
 _NEAR_NS: Final = 60_000_000
+_OFTEN_NS: Final = 2 * _NEAR_NS  # frames that repeat within it agree everywhere
 _LEAST: Final = 10  # frames
 _SURE: Final = 0.5  # of the most that agree at any distance
 _PIECES: Final = 20
@@ -56,11 +58,18 @@ class Drift(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The times at which clocks are compared: every `step_ns` since `begin_ns`, for `width_ns`."""
+    """The times at which clocks are compared: every `step_ns` since `begin_ns`, for `width_ns`; by the frames
+    of one in `one_in` contents."""
 
     begin_ns: int
     step_ns: int
     width_ns: int
+    one_in: int = 1
+
+    @property
+    def often(self) -> int:
+        """The number of equal frames of a gateway at one time beyond which they tell no distance."""
+        return (self.width_ns + 2 * FAR_NS) // _OFTEN_NS
 
 
 def drifts(rows: "DataFrame", runs: Sequence[Run]) -> list[Drift]:
@@ -68,7 +77,7 @@ def drifts(rows: "DataFrame", runs: Sequence[Run]) -> list[Drift]:
     plan = planned(runs)
     if plan is None:
         return []
-    pairs = _compared(rows, plan).collect()
+    pairs = compared(rows, plan).collect()
     bins = {(row.other, row.its): defaultdict[int, dict[int, tuple[int, int]]](dict) for row in pairs}
     for row in pairs:
         bins[row.other, row.its][row.number][row.bin] = row.n, int(row.mean_ns)
@@ -110,13 +119,20 @@ def planned(runs: Sequence[Run]) -> Plan | None:
     if end - begin < LONG_NS or len(rows) < 2:
         return None
     least, most = _WIDTH_NS
-    width = min(max(_ROWS * (end - begin) // min(rows.values()), least), most)
-    return Plan(begin, max((end - begin) // _TIMES, width + 2 * FAR_NS), width)
+    length, fewest = end - begin, min(rows.values())
+    width = min(max(_ROWS * length // fewest, least), most)
+    one_in = max(1, fewest * width // (_MANY * length))
+    return Plan(begin, max(length // _TIMES, width + 2 * FAR_NS), width, one_in)
 
 
-def _compared(rows: "DataFrame", plan: Plan) -> "DataFrame":
+def compared(rows: "DataFrame", plan: Plan) -> "DataFrame":
+    """Count the pairs of equal frames of two gateways, `its` ahead of `other`, at each time (`number`) and
+    distance (`bin`, with the `mean_ns`). Frames that repeat often are left out: there are pairs of them at
+    all distances, and as many as the square of their number."""
     heard = frames(rows).where(received() & ~is_told())
     passed = heard.select("gateway", "ts_ns", content().alias("content"))
+    if plan.one_in > 1:
+        passed = passed.where(F.pmod("content", F.lit(plan.one_in)) == 0)
 
     def near(extra_ns: int, gateway: str, at_ns: str) -> "DataFrame":
         since = F.col("ts_ns") - plan.begin_ns + extra_ns
@@ -125,7 +141,10 @@ def _compared(rows: "DataFrame", plan: Plan) -> "DataFrame":
         names = F.col("gateway").alias(gateway), F.col("ts_ns").alias(at_ns)
         return passed.where(inside).select("content", number, *names)
 
-    pairs = near(0, "its", "at_ns").join(near(FAR_NS, "other", "other_ns"), ["content", "number"])
+    others, same = near(FAR_NS, "other", "other_ns"), ["content", "number"]
+    repeated = others.groupBy(*same, "other").count().where(F.col("count") > plan.often)
+    few = near(0, "its", "at_ns").join(repeated.select(*same).distinct(), same, "left_anti")
+    pairs = few.join(others, same)
     apart = F.col("at_ns") - F.col("other_ns")
     found = pairs.where(F.col("other") < F.col("its")).withColumn("apart_ns", apart)
     near_by = found.where(F.abs("apart_ns") <= FAR_NS)

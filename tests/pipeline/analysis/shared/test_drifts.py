@@ -11,10 +11,10 @@ pytest.importorskip("pyspark")
 
 from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.audit.verdict import judge
-from pipeline.analysis.shared.drifts import BIN_NS, LONG_NS, Plan, evened, followed, planned
+from pipeline.analysis.shared.drifts import BIN_NS, LONG_NS, Plan, compared, evened, followed, planned
 from pipeline.analysis.shared.inventory import Run
 from pipeline.engine.choice import SAIL
-from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
+from tests.pipeline.analysis.hand_made import RX, START_NS, TX, Capture, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +64,28 @@ def test_a_drift_makes_no_fault_and_hides_none(spark: "SparkSession", drift: str
     assert counts == {"lost": len(LOST), "duplicate": len(DOUBLED)}
     assert tables["totals"][0].frames == FRAMES
     assert "; the clock of gw-b drifted by " in judge(tables).text
+
+
+@pytest.mark.engines(SAIL)
+def test_a_message_that_repeats_all_the_time_makes_no_more_pairs_than_others(spark: "SparkSession") -> None:
+    made, beat, many = Capture(goes_on=True), frame("alive", "1"), 1_500
+    for number in range(many):
+        for gateway in ("gw-a", "gw-b"):
+            made.seen(number * 8.0, gateway, "bus", "bus", RX, beat)
+            if number % 50 == 0:
+                made.seen(number * 8.0, gateway, "bus", "bus", RX, frame("motor", str(number)))
+    found = compared(made.rows(spark), Plan(START_NS, 60 * S, 2 * S)).collect()
+    assert {(row.its, row.other, row.number, row.bin, row.n) for row in found} == {("gw-b", "gw-a", 0, 0, 5)}
+
+
+def test_of_many_contents_some_are_compared() -> None:
+    few, many = (
+        planned([run("a", 0, 600, rows), run("b", 0, 600, 9 * rows)]) for rows in (600_000, 6_000_000)
+    )
+    assert few is not None
+    assert many is not None
+    assert (few.one_in, few.width_ns) == (1, S // 2)
+    assert (many.one_in, many.width_ns) == (4, S // 2)
 
 
 def bins(*apart_ms: float, count: int = 30) -> Mapping[int, tuple[int, int]]:
