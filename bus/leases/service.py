@@ -143,7 +143,7 @@ class LeasingBroker:
     def _on_bridge(self, frame: bytes, connection: Connection) -> None:
         if self._loop is None:
             return
-        if connection.closed:  # it ended while we answered what came before in the same batch
+        if connection.deaf:  # it ended while we answered what came before in the same batch
             return self.broker.stats.reject("peer gone")
         if connection not in self._connections:
             self._connections.add(connection)
