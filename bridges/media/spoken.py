@@ -17,6 +17,7 @@ from bridges.media.shedding import Shed
 from bridges.protocols.protocol import Protocol as Spoken
 from bridges.protocols.translator import Translator, Wire, always
 from bus.errors import words_of
+from bus.hub import Link
 from bus.noise import Ear
 from bus.text import SAID_BYTES, after
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -83,7 +84,7 @@ class SpokenLink(DeviceLink[Conversation]):
         has_echo: bool = False,
         **rest: Any,
     ) -> None:
-        self.protocol, self.byte_s, self._may_act, self._names = protocol, byte_s, may_act, names
+        self.protocol, self.byte_s, self._may_act, self.names = protocol, byte_s, may_act, names
         self.has_echo = has_echo
         super().__init__(name, shed, queue_bytes, **rest)
 
@@ -103,7 +104,7 @@ class SpokenLink(DeviceLink[Conversation]):
             partial(unix_s, self._loop.time),
             self.byte_s,
             self._may_act,
-            self._names,
+            self.names,
         )
         translator = self.protocol.translator(wire)
         return Conversation(self._open_port(), translator)
@@ -112,6 +113,7 @@ class SpokenLink(DeviceLink[Conversation]):
         device.port.close()
 
     def _make_pipe(self, device: Conversation, context: PipeContext) -> OpenPipe:
+        device.translator.know(self.names)  # which a reload may have changed meanwhile
         echo = ByteEcho(self.stats) if self.has_echo else None
         return SpokenPipe(device, self.shed, self.byte_s, context, echo)
 
@@ -119,6 +121,14 @@ class SpokenLink(DeviceLink[Conversation]):
     def condition(self) -> str:
         said = self.pipe.condition if isinstance(self.pipe, SpokenPipe) else ""
         return super().condition or said
+
+    def revise(self, other: Link) -> bool:
+        """Take over the names of another link, too."""
+        if isinstance(other, SpokenLink):
+            self.names = other.names
+            if isinstance(self.pipe, SpokenPipe):
+                self.pipe.know(self.names)
+        return super().revise(other)
 
 
 class SpokenPipe(OpenPipe):
@@ -216,6 +226,10 @@ class SpokenPipe(OpenPipe):
         self._outgoing.say(turn.items)
         self._note(b"")
         self._flush()
+
+    def know(self, names: Sequence[str]) -> None:
+        """Have the translator write tokens by these names from now on."""
+        self._translator.know(names)
 
     def revise(self, shed: Shed) -> bool:
         """Use another shed policy for all messages that are not translated yet."""

@@ -114,6 +114,9 @@ class Translator(Generic[T]):
         """Return the items for a frame that leaves. It is whole and legal; its pattern may be any."""
         return Sent(why="not sent here")
 
+    def know(self, names: Sequence[str]) -> None:
+        """Write tokens by these names from now on. Override it for a protocol that is `named`."""
+
     def each(self, messages: Sequence[bytes], now_s: float) -> Sequence[T] | None:
         """Return one item for each frame that leaves, as `send` does, and note nothing; else None.
 

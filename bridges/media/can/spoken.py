@@ -22,6 +22,7 @@ from bridges.media.shedding import Shed
 from bridges.packed import Packed, has_fd
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Sent, Translator, Wire, always
+from bus.hub import Link
 from bus.wire.batch import Batch, Frames, from_payloads
 
 FOREIGN = "foreign"
@@ -53,7 +54,7 @@ class CanSpoken(CanBus[Conversation]):
         names: Sequence[str] = (),
         **rest: Any,
     ) -> None:
-        self.protocol, self._may_act, self._subjects, self._names = protocol, may_act, subjects, names
+        self.protocol, self._may_act, self._subjects, self.names = protocol, may_act, subjects, names
         super().__init__(options, shed=shed, **rest)
         self.strangers = Strangers(self.name, "", subjects, protocol.way.inward != (), protocol.noun)
 
@@ -72,11 +73,15 @@ class CanSpoken(CanBus[Conversation]):
             self.stats,
             clock.unix_s,
             may_act=self._may_act,
-            names=self._names,
+            names=self.names,
             came_s=clock.came_s,
         )
         translator = self.protocol.translator(wire)
         return Conversation(self._open_bus(), translator)
+
+    def revise(self, other: Link) -> bool:
+        """Take over what another link to this bus has; other names take a new opening."""
+        return isinstance(other, CanSpoken) and self.names == other.names and super().revise(other)
 
     def close(self) -> None:
         super().close()

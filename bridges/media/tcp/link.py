@@ -23,6 +23,7 @@ from bus.transports.framing import Framing, Once
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
 from bus.urls import url_host
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.sp import SCRATCH_BYTES
 
 
@@ -63,7 +64,7 @@ class TcpFramesLink(FrontLink):
             raise LinkError(f"{self.name}: silence_s must be at least 1")
         url = f"tcp://{url_host(host)}:{port}"
         make = DialLink if options.mode == "dial" else ListenLink
-        retry |= {"queue_bytes": options.queue_bytes, "message_bytes": WIRE_BYTES_MAX, "peers": peers}
+        retry |= {"queue_bytes": options.queue_bytes, "message_bytes": MESSAGE_BYTES_MAX, "peers": peers}
         retry |= {"name": self.name, "silence_s": silence_s}
         self._watches = WeakSet[InputWatch]()
         framing = _framing(options.framing, self._watch)
@@ -106,4 +107,7 @@ class TcpFramesLink(FrontLink):
 
     def revise(self, other: Link) -> bool:
         """Take over the bounds of another link to the same place."""
-        return isinstance(other, TcpFramesLink) and self.link.revise(other.link)
+        if not isinstance(other, TcpFramesLink) or not self.link.revise(other.link):
+            return False
+        self.options = other.options
+        return True

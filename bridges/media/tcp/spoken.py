@@ -25,6 +25,7 @@ from bus.transports.stream import StreamPipe
 from bus.transports.tcp import ListenLink
 from bus.urls import url_host
 from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.sp import SCRATCH_BYTES
 
 _CONNECT_S = 5.0
@@ -245,9 +246,10 @@ class TcpSpokenListener(FrontLink, Wired):
     def __init__(self, options: Tcp, protocol: Protocol, names: Sequence[str] = (), **retry: Any) -> None:
         host, port = options.host, options.port
         self.options, self.protocol, self.name = options, protocol, f"tcp:{host}:{port}"
-        self._scratch, self._names, self.wire_tap = bytearray(SCRATCH_BYTES), names, WireTap()
+        self._scratch, self.names, self.wire_tap = bytearray(SCRATCH_BYTES), names, WireTap()
         url = f"tcp://{url_host(host)}:{port}"
-        retry |= {"queue_bytes": options.queue_bytes, "peers": _PEERS, "silence_s": _SILENCE_S}
+        retry |= {"queue_bytes": options.queue_bytes, "message_bytes": MESSAGE_BYTES_MAX}
+        retry |= {"peers": _PEERS, "silence_s": _SILENCE_S}
         try:
             self.link = _Listener(url, self._peer, name=self.name, **retry)
         except ValueError as error:
@@ -261,13 +263,17 @@ class TcpSpokenListener(FrontLink, Wired):
 
     def _translator(self, stats: Stats) -> Translator[bytes]:
         clock = partial(unix_s, get_running_loop().time)
-        return self.protocol.translator(Wire(self.name, "bytes", stats, clock, names=self._names))
+        return self.protocol.translator(Wire(self.name, "bytes", stats, clock, names=self.names))
 
     @property
     def condition(self) -> str:
         """The noise of a peer, or the trouble that its translator tells; "" while there is none."""
-        peers = [pipe.decoder for pipe in self.link.pipes if isinstance(pipe.decoder, _Peer)]
-        return next((words for peer in peers if (words := peer.watch.words or peer.translator.condition)), "")
+        said = (peer.watch.words or peer.translator.condition for peer in self._peers)
+        return next(filter(None, said), "")
+
+    @property
+    def _peers(self) -> list[_Peer]:
+        return [pipe.decoder for pipe in self.link.pipes if isinstance(pipe.decoder, _Peer)]
 
     @property
     def queue_bytes(self) -> int:
@@ -287,5 +293,10 @@ class TcpSpokenListener(FrontLink, Wired):
         self.link.rehome(hub)
 
     def revise(self, other: Link) -> bool:
-        """Take over the bounds of another link to the same place."""
-        return isinstance(other, TcpSpokenListener) and self.link.revise(other.link)
+        """Take over the bounds and the names of another link to the same place."""
+        if not isinstance(other, TcpSpokenListener) or not self.link.revise(other.link):
+            return False
+        self.options, self.names = other.options, other.names
+        for peer in self._peers:
+            peer.translator.know(self.names)
+        return True

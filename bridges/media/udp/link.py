@@ -13,6 +13,7 @@ from bridges.media.udp.medium import Udp
 from bridges.media.udp.pipe import Ancillary, Opened, UdpPipe, source_of
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Translator, Wire, always
+from bus.hub import Link
 from bus.noise import Ear
 from bus.transports.binding import bind_words
 from bus.transports.inlet import widen
@@ -42,7 +43,7 @@ class UdpLink(DeviceLink[Opened]):
         **retry: Any,
     ) -> None:
         self.options, self.protocol = options, protocol
-        self._may_act, self._names = may_act, names
+        self._may_act, self.names = may_act, names
         self._silent = set[Any]()  # addresses of the peer at which nobody listens
         super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
 
@@ -58,7 +59,7 @@ class UdpLink(DeviceLink[Opened]):
 
     def _open_device(self) -> Opened:
         clock = partial(unix_s, self._loop.time)
-        wire = Wire(self.name, "datagrams", self.stats, clock, 0.0, self._may_act, self._names)
+        wire = Wire(self.name, "datagrams", self.stats, clock, 0.0, self._may_act, self.names)
         protocol = self.protocol
         made: Translator[bytes] = TmqDatagrams(wire) if protocol is None else protocol.translator(wire)
         return self._opened(made)
@@ -119,4 +120,13 @@ class UdpLink(DeviceLink[Opened]):
         device.sock.close()
 
     def _make_pipe(self, device: Opened, context: PipeContext) -> OpenPipe:
+        device.translator.know(self.names)  # which a reload may have changed meanwhile
         return UdpPipe(device, self.shed, context)
+
+    def revise(self, other: Link) -> bool:
+        """Take over the names of another link, too."""
+        if isinstance(other, UdpLink):
+            self.names = other.names
+            if isinstance(self.pipe, UdpPipe):
+                self.pipe.know(self.names)
+        return super().revise(other)

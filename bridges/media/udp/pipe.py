@@ -161,6 +161,10 @@ class UdpPipe(OpenPipe):
             self._pump()
         self._arm()
 
+    def know(self, names: Sequence[str]) -> None:
+        """Have the translator write tokens by these names from now on."""
+        self._translator.know(names)
+
     def revise(self, shed: Shed) -> bool:
         self._queue.revise(shed)
         self._go_on()

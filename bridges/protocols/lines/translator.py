@@ -34,10 +34,14 @@ class LinesTranslator(DelimitedTranslator):
         self._other = None if record.unmatched is None else tokens_of(record.unmatched)
         self._is_text = is_text = record.encoding != "none"
         self._finders = [Finder(expression, names, is_text) for expression, names in record.matches.items()]
-        word = _writer(wire.names, record.codec)
+        self.know(wire.names)
+
+    def know(self, names: Sequence[str]) -> None:
+        codec = self._record.codec
+        word = _writer(names, codec)
         rules = [
-            _Rule(tokens_of(names), Template(text, word, record.codec))
-            for names, text in record.templates.items()
+            _Rule(tokens_of(start), Template(text, word, codec))
+            for start, text in self._record.templates.items()
         ]
         self._rules = sorted(rules, key=lambda rule: -len(rule.tokens))
 

@@ -15,8 +15,13 @@ from bridges.media.sp.medium import Sp
 from bridges.media.tcp.medium import Tcp
 from bridges.media.tmq.medium import Tmq
 from bridges.media.uart.medium import Rs485, Uart
+from bridges.media.udp.medium import Udp
+from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.raw.protocol import Raw
 from bus.needs import Device, Library, Listening, Lookup, Probe, Sockets
 from bus.transports.tcp import DialLink
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 
 def can(**settings: Any) -> Can:
@@ -247,3 +252,19 @@ def test_a_link_to_an_address_has_room_for_envelopes_and_is_wary() -> None:
 def test_of_a_long_address_a_message_shows_64_characters() -> None:
     with pytest.raises(ValueError, match='"fe80::1%' + 56 * "e" + '" is an IPv6 address'):
         Tmq(host="fe80::1%" + 80 * "e")
+
+
+@pytest.mark.parametrize(
+    ("medium", "protocol"),
+    [
+        (can(channel="x", interface="virtual", queue_bytes=MESSAGE_BYTES_MAX), Raw()),
+        (stream(queue_bytes=MESSAGE_BYTES_MAX), Lines()),
+        (stream(mode="dial", queue_bytes=MESSAGE_BYTES_MAX), Lines()),
+        (line(queue_bytes=MESSAGE_BYTES_MAX), Lines()),
+        (Udp(host="h", port=9, queue_bytes=MESSAGE_BYTES_MAX), Lines()),
+    ],
+    ids=lambda one: one.label(),
+)
+def test_the_least_queue_that_a_file_may_have_makes_a_link(medium: Medium, protocol: Protocol) -> None:
+    for link in (medium.link(1), medium.speaking(protocol)):
+        assert link.queue_bytes == MESSAGE_BYTES_MAX

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from bridges.media.tcp.medium import Tcp
 from bridges.protocols.bytes.protocol import Bytes
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.lines.protocol import Lines
@@ -16,6 +18,7 @@ from bridges.protocols.slip.protocol import Slip
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.wire.frame import unpack
+from bus.wire.pattern import token
 from tests.bridges.media.carriers import KINDS, Carrier
 from tests.bridges.protocols.spoken_support import message
 from tests.bridges.support import recorder, say
@@ -155,3 +158,39 @@ async def test_a_link_takes_over_a_queue_of_another(carrier: Carrier) -> None:
     assert link.revise(carrier.made(TALKS["lines"].protocol))
     carrier.say(b"still here\n")
     await until(lambda: datas(ear.messages) == [b"still here"])
+
+
+async def test_a_link_takes_over_the_names_of_another_also_for_the_next_connection(carrier: Carrier) -> None:
+    hub, found = Hub(), bytearray()
+    ear = recorder(hub)
+    protocol = Lines(send={"relay": "RELAY {1} {data}\n"})
+    link = await carrier.open(hub, protocol)
+
+    async def leaves(expected: bytes) -> None:
+        found.clear()
+        say(hub, ear, message("relay/pump", b"on"))
+
+        def is_heard() -> bool:
+            found.extend(carrier.heard())
+            return bytes(found) == expected
+
+        await until(is_heard)
+
+    await leaves(b"RELAY %d on\n" % token("pump"))
+    assert link.revise(carrier.medium().speaking(protocol, names=("pump",), **carrier.retry))
+    await leaves(b"RELAY pump on\n")
+    await carrier.go()
+    await carrier.back()
+    await leaves(b"RELAY pump on\n")
+
+
+def test_a_listening_link_tells_the_bound_that_it_has_taken_over() -> None:
+    protocol = TALKS["lines"].protocol
+    for make in (Tcp.link, partial(Tcp.speaking, protocol=protocol)):
+        link, other = (
+            make(Tcp(host="127.0.0.1", port=0, mode="listen", queue_bytes=size))
+            for size in (1 << 16, 1 << 20)
+        )
+        assert link.queue_bytes == 1 << 16
+        assert link.revise(other)
+        assert link.queue_bytes == 1 << 20

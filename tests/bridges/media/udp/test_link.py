@@ -10,9 +10,12 @@ import pytest
 
 from bridges.media.udp.datagram import TmqDatagrams, encode
 from bridges.media.udp.medium import Udp
+from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.translator import Wire
 from bus.hub import Hub
 from bus.ledger import Stats
+from bus.wire.pattern import token
+from tests.bridges.protocols.spoken_support import message
 from tests.bridges.support import MESSAGE, frame, recorder, say
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
@@ -154,3 +157,22 @@ def test_a_datagram_is_a_message_and_its_crc() -> None:
 def test_wrong_settings_are_told(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Udp(**settings)
+
+
+async def test_a_link_takes_over_the_names_of_another() -> None:
+    hub, protocol = Hub(), Lines(send={"relay": "RELAY {1} {data}\n"})
+    ear = recorder(hub)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(("127.0.0.1", 0))
+        peer.setblocking(False)
+        options = Udp(host="127.0.0.1", port=peer.getsockname()[1], own_port=free_port())
+        link: Any = options.speaking(protocol)
+        link.open(hub, get_running_loop())
+        try:
+            await until(lambda: link.state == "up")
+            for names, word in (((), str(token("pump"))), (("pump",), "pump")):
+                assert link.revise(options.speaking(protocol, names=names))
+                say(hub, ear, message("relay/pump", b"on"))
+                assert peer.recv(100) == f"RELAY {word} on\n".encode()
+        finally:
+            link.close()
