@@ -28,6 +28,7 @@ UNHEARD_BYTES = 4096
 """More bytes than a frame takes: so many without one are noise."""
 _AHEAD_S = 0.04  # what the driver may hold; no policy reaches it there
 _AHEAD_BYTES_MIN = 64
+_LATE_S = 2.0  # a network that loses much needs about so long to bring a request
 
 
 class BytePort(Protocol):
@@ -91,6 +92,11 @@ class SpokenLink(DeviceLink[Conversation]):
     @property
     def ear(self) -> Ear:
         return ear_of(self.protocol, self.doubts)
+
+    @property
+    def late_s(self) -> float:
+        """The time after which a request must not come to a device any more; 0 where none is asked."""
+        return max(_LATE_S, self.protocol.age_ms / 1000) if self.protocol.asks else 0.0
 
     def _open_port(self) -> BytePort:
         """Open the device. Runs in a worker thread: it may block and raise any exception."""

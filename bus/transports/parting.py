@@ -8,6 +8,7 @@ machine has all. Source: RFC 1122, section 4.2.2.13.
 import asyncio
 import os
 import socket
+import struct
 import threading
 from asyncio import AbstractEventLoop, TimerHandle
 from typing import Final
@@ -19,6 +20,7 @@ PARTING_S: Final = 1.0
 CONNECTIONS: Final = 256
 """Of a loop at once. Those beyond are closed as the kernel does it."""
 _LOOK_S: Final = 0.02
+_RESET: Final = struct.pack("ii", 1, 0)  # struct linger: the kernel drops what it has
 _SCRATCH: Final = memoryview(bytearray(1 << 16))
 
 
@@ -99,6 +101,13 @@ def part(loop: AbstractEventLoop, sock: socket.socket) -> None:
     """
     if loop.is_closed() or sock.family == socket.AF_UNIX or not _parted_of(loop).take(sock):
         sock.close()
+
+
+def abandon(sock: socket.socket) -> None:
+    """Close a connection. What is on the way and has not come to the other machine does not come any more."""
+    if on_the_way_bytes(sock.fileno()):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    sock.close()
 
 
 async def parted(loop: AbstractEventLoop) -> None:

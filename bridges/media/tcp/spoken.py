@@ -98,9 +98,7 @@ class TcpSpoken(SpokenLink):
     def _open_port(self) -> BytePort:
         where = self.options.host, self.options.port
         sock = socket.create_connection(where, timeout=_CONNECT_S)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return SocketPort(sock)
+        return SocketPort(sock, self.late_s)
 
 
 class _Peer:

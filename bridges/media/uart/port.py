@@ -22,12 +22,15 @@ from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
 from bus.machine.holders import holding_words
 from bus.text import after
-from bus.transports.parting import part
+from bus.transports.parting import abandon, part
+from bus.transports.sockets import tune
 
 _READ_BYTES = 4096  # in one turn of the loop; no tty holds more for its reader
 _CONNECT_S = 5.0
 _SEND_BUFFER_BYTES = 8192  # small: the server's line is slow, and messages should wait in our queue
 _SUSPENDED_BYTES = 1 << 20
+SILENCE_S = 30.0
+"""For how long the other end of a connection may acknowledge nothing, unless that has to be less."""
 
 
 class Port(Protocol):
@@ -47,12 +50,15 @@ class Port(Protocol):
         """Close the port without blocking. Never raises."""
 
 
-def open_port(options: Uart, transceiver: Mapping[str, Any] | None) -> Port:
-    """Open a port. Blocks; raises any error of opening. `hwgrep://` searches for its device each time."""
+def open_port(options: Uart, transceiver: Mapping[str, Any] | None, late_s: float = 0.0) -> Port:
+    """Open a port. Blocks; raises any error of opening. `hwgrep://` searches for its device each time.
+
+    `late_s` is that of `SocketPort`.
+    """
     if options.port.startswith("socket://"):
-        return SocketPort(_connect(options.port))
+        return SocketPort(_connect(options.port), late_s)
     if options.port.startswith("rfc2217://"):
-        return _open_rfc2217(options)
+        return _open_rfc2217(options, late_s)
     return DevicePort(_open_device(options, options.transceiver if transceiver is None else transceiver))
 
 
@@ -148,10 +154,15 @@ class DevicePort:
 
 
 class SocketPort:
-    """A connection to a serial server that forwards bytes unchanged."""
+    """A connection to a serial server that forwards bytes unchanged.
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
+    `late_s`: what is written must not come to the server so much later, as the kernel sends it again and
+    again while a network is out; 0 where it may come late.
+    """
+
+    def __init__(self, sock: socket.socket, late_s: float = 0.0) -> None:
+        self._socket, self._late_s = sock, late_s
+        tune(sock, late_s or SILENCE_S)
         sock.setblocking(False)
 
     def fileno(self) -> int:
@@ -170,7 +181,9 @@ class SocketPort:
         return 0
 
     def close(self) -> None:
-        """Close the connection; where a loop runs, when the server has all."""
+        """Close the connection; where a loop runs, when the server has all, unless that may come too late."""
+        if self._late_s:
+            return abandon(self._socket)
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -184,8 +197,8 @@ class Rfc2217Port(SocketPort):
     `early` came from the line meanwhile.
     """
 
-    def __init__(self, sock: socket.socket, client: Client, early: bytes = b"") -> None:
-        super().__init__(sock)
+    def __init__(self, sock: socket.socket, client: Client, early: bytes = b"", late_s: float = 0.0) -> None:
+        super().__init__(sock, late_s)
         self._client, self._early = client, early
         self._half = b""  # the second byte of an escape, if the socket accepted only the first
 
@@ -235,13 +248,11 @@ def _received(read: Callable[[int], bytes], end: OSError | None = None) -> bytes
 
 def _connect(url: str) -> socket.socket:
     sock = socket.create_connection(server_of(url), timeout=_CONNECT_S)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return sock
 
 
-def _open_rfc2217(options: Uart) -> Rfc2217Port:
+def _open_rfc2217(options: Uart, late_s: float) -> Rfc2217Port:
     client = Client(
         options.baud,
         options.parity,
@@ -254,7 +265,7 @@ def _open_rfc2217(options: Uart) -> Rfc2217Port:
     )
     sock = _connect(options.port)
     try:
-        return Rfc2217Port(sock, client, _negotiate(sock, client))
+        return Rfc2217Port(sock, client, _negotiate(sock, client), late_s)
     except BaseException:
         sock.close()
         raise

@@ -29,4 +29,4 @@ class UartSpoken(SpokenLink):
         super().open(hub, loop)
 
     def _open_port(self) -> BytePort:
-        return open_port(self.options, None)
+        return open_port(self.options, None, self.late_s)

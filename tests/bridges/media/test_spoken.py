@@ -1,10 +1,12 @@
 """Links over a stream whose devices speak a protocol: each protocol of bytes on each carrier of bytes."""
 
 import logging
+import os
+import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -12,6 +14,7 @@ from bridges.media.tcp.medium import Tcp
 from bridges.protocols.bytes.protocol import Bytes
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.modbus.protocol import Modbus, Register
 from bridges.protocols.nmea.protocol import Nmea
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.slip.protocol import Slip
@@ -194,3 +197,24 @@ def test_a_listening_link_tells_the_bound_that_it_has_taken_over() -> None:
         assert link.queue_bytes == 1 << 16
         assert link.revise(other)
         assert link.queue_bytes == 1 << 20
+
+
+@pytest.mark.parametrize("carrier", ["socket", "rfc2217", "dialled"], indirect=True)
+@pytest.mark.parametrize(
+    ("protocol", "silence_ms"),
+    [
+        (TALKS["lines"].protocol, 30_000),
+        (Modbus(registers=(Register(register=0, pattern=("m",)),)), 2000),
+        (Modbus(registers=(Register(register=0, pattern=("m",)),), age_ms=60_000), 60_000),
+    ],
+    ids=["says", "is asked", "is asked slowly"],
+)
+async def test_an_end_of_a_connection_that_vanished_is_noticed_and_nothing_comes_to_it_long_after(
+    carrier: Carrier, protocol: Protocol, silence_ms: int
+) -> None:
+    link: Any = await carrier.open(Hub(), protocol)
+    with socket.socket(fileno=os.dup(link.pipe._port.fileno())) as sock:  # noqa: SLF001
+        kept = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        found = [sock.getsockopt(socket.IPPROTO_TCP, option) for option in kept]
+        assert found == [10, 5, 3, silence_ms]
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

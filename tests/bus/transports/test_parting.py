@@ -108,6 +108,19 @@ async def test_what_others_with_a_connection_have_sent_comes_too(
     await parted(asyncio.get_running_loop())
 
 
+async def test_what_must_not_come_late_does_not_come_after_the_end() -> None:
+    with listening() as listener:
+        sock = socket.create_connection(listener.getsockname())
+        with listener.accept()[0] as peer:
+            peer.settimeout(30)
+            port = SocketPort(sock, late_s=2)
+            sent_bytes = port.write(bytes(1 << 20))
+            assert sent_bytes > LEAST_BYTES
+            assert on_the_way_bytes(sock.fileno())
+            port.close()
+            assert await asyncio.to_thread(read, peer) < sent_bytes
+
+
 class Sending:
     """A service with a link, which has sent to a peer when it has opened."""
 

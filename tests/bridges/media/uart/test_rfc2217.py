@@ -254,6 +254,9 @@ def test_an_escape_cut_in_two_is_finished(data: bytes, takes: list[int]) -> None
         def setblocking(self, flag: bool) -> None:
             pass
 
+        def setsockopt(self, level: int, option: int, value: int) -> None:
+            pass
+
         def send(self, data: bytes) -> int:
             size = takes.pop() if takes else 3
             self.wire += data[:size]
