@@ -72,7 +72,8 @@ class Outgoing:
             taken = self._queue.take(now_s, ahead_s(self._size - self._begun))
             if taken is None:
                 break
-            self._translate(taken[1], now_s)
+            came_s, message = taken
+            self._translate(message, came_s if self._translator.asks else now_s)
         return b"".join(piece.data for piece in self._pieces)[self._begun : self._begun + room]
 
     def _translate(self, message: bytes, now_s: float) -> None:

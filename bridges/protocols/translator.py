@@ -111,7 +111,10 @@ class Translator(Generic[T]):
         raise NotImplementedError
 
     def send(self, message: bytes, now_s: float) -> Sent[T]:
-        """Return the items for a frame that leaves. It is whole and legal; its pattern may be any."""
+        """Return the items for a frame that leaves. It is whole and legal; its pattern may be any.
+
+        `now_s`: for a translator that `asks`, when the frame came: it may have waited since.
+        """
         return Sent(why="not sent here")
 
     def know(self, names: Sequence[str]) -> None:

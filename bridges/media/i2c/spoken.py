@@ -187,6 +187,7 @@ class I2cSpokenPipe(OpenPipe):
             self._note(len(answers))
 
     def _turn(self) -> None:
+        self._hand_on()
         turn = self._translator.advance(self._loop.time())
         self._publish(turn.messages)
         for request in turn.items:
@@ -230,10 +231,13 @@ class I2cSpokenPipe(OpenPipe):
         self._arm()
 
     def _put(self, batch: Batch) -> None:
-        now_s = self._loop.time()
-        self._outgoing.put(list(payloads(batch)), now_s)
-        self._outgoing.head(1, now_s, lambda _: 0.0)  # the translator takes them all
+        self._outgoing.put(list(payloads(batch)), self._loop.time())
+        self._hand_on()
         self._note(0)
+
+    def _hand_on(self) -> None:
+        """Give the translator all commands that the policy lets go now."""
+        self._outgoing.head(1, self._loop.time(), lambda _: 0.0)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop the commands that have not been sent, and return them."""
@@ -246,7 +250,7 @@ class I2cSpokenPipe(OpenPipe):
 
     def _arm(self) -> None:
         if not self._closed:
-            self._alarm.set(self._loop, self._translator.due_s)
+            self._alarm.set(self._loop, min(self._translator.due_s, self._outgoing.ready_s()))
 
     def _gone(self, why: str) -> None:
         if not self._closed:

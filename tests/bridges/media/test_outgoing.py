@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from bridges.media.outgoing import Outgoing
 from bridges.media.shedding import Shed
+from bridges.protocols.modbus.protocol import Modbus, Register
 from bridges.protocols.translator import Sent, Translator, Wire
 from bus.ledger import Stats
+from tests.bridges.protocols.spoken_support import message, told
 
 
 class Holding(Translator[bytes]):
@@ -95,3 +97,28 @@ def test_a_message_that_is_written_and_held_is_queued_until_it_is_settled_or_giv
     assert made.purge("fenced") == MESSAGES[1:]
     assert (stats.queued, stats.dropped, stats.balance()) == (0, {"fenced": 3}, 0)
     assert made.head(64, 0.0, lambda _: 0.0) == MESSAGES[1][1:]  # it has begun, and is finished
+
+
+def test_the_age_of_a_command_counts_from_when_it_came_also_where_it_waits_in_the_queue() -> None:
+    stats = Stats()
+    record = Modbus(
+        registers=(Register(register=0, pattern=("m",), write=True, low=0, high=9, read=False),), age_ms=1000
+    )
+    translator = record.translator(Wire("test", "bytes", stats))
+    made = Outgoing(stats, Shed(rate=0.5), translator)
+    translator.advance(0.0)
+    stats.offered += 2
+    made.put([message("m/set", b"1"), message("m/set", b"2")], 1.0)
+    written, said = list[bytes](), list[bytes]()
+    for now_s in (1.0, 1.5, 3.0, 3.5):
+        made.head(64, now_s, lambda _: 0.0)
+        turn = translator.advance(now_s)
+        written += turn.items
+        said += turn.messages
+        for item in turn.items:  # the device confirms
+            said += translator.take([item], now_s)
+        made.settle_held()
+    assert [item[-1] for item in written] == [1]
+    results = [data for _, data in told(said, "m", "result")]
+    assert results == [b"done", b"refused: it waited longer than 1000 ms"]
+    assert (stats.sent, stats.dropped, stats.balance()) == (1, {"stale": 1}, 0)

@@ -9,6 +9,7 @@ import pytest
 from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.spoken import I2cSpoken
+from bridges.media.shedding import Shed
 from bridges.protocols.registers.protocol import ChipRegister, Registers
 from bridges.protocols.registers.translator import RegistersTranslator
 from bus.hub import Hub
@@ -35,10 +36,10 @@ TABLE = Registers(
 
 
 @contextlib.contextmanager
-def opened(memory: MemoryAdapter) -> Iterator[tuple[I2cSpoken, Ear]]:
+def opened(memory: MemoryAdapter, shed: Shed | None = None) -> Iterator[tuple[I2cSpoken, Ear]]:
     hub = Hub()
     ear = Ear(hub)
-    link = I2cSpoken(I2c(bus=1), TABLE, adapter=memory.open, retry_min_s=0.005, retry_max_s=0.02)
+    link = I2cSpoken(I2c(bus=1), TABLE, shed, adapter=memory.open, retry_min_s=0.005, retry_max_s=0.02)
     link.open(hub, get_running_loop())
     try:
         yield link, ear
@@ -64,6 +65,13 @@ async def test_registers_are_read_and_written_and_an_absent_chip_is_a_state(bloc
         assert link.state == "up"
         results = [data for shown, data in told(ear.heard, "c", "result") if shown == "c/result"]
         assert sorted(results) == [b"done", b"refused: 100 is above 99"]
+
+
+async def test_a_command_that_waits_for_the_rate_of_its_side_needs_no_other_to_go_on(blocks: bool) -> None:
+    with opened(MemoryAdapter([0x48], blocks=blocks), Shed(rate=200)) as (_, ear):
+        await until(lambda: "a" in last(ear))
+        ear.say(*(message("c/set", b"%d" % number) for number in range(3)))
+        await until(lambda: [shown for shown, _ in told(ear.heard, "c", "result")].count("c/result") == 3)
 
 
 async def test_an_adapter_that_goes_is_opened_again(blocks: bool) -> None:
