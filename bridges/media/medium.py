@@ -200,6 +200,10 @@ class Medium(Record):
         """Yield the resources that no other link can use meanwhile. `node` is the gateway's node id."""
         yield from ()
 
+    def refuses(self, item: Any) -> str:
+        """Return why an item of a protocol cannot be sent there, and what to do; "" if it can."""
+        return ""
+
     @property
     def passing(self) -> Passing | None:
         """The patterns that the medium's own settings let through; None if it has no such settings."""

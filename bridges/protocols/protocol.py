@@ -200,6 +200,11 @@ class Protocol(Record):
         """Yield what is repeated on the wire, which `check` compares with its capacity. May read files."""
         yield from ()
 
+    def leaving(self) -> Iterator[tuple[str, Any]]:
+        """Yield items that are sent, each with its name, which `check` holds against the medium. May read
+        files."""
+        yield from ()
+
     @property
     def data_bytes_max(self) -> int:
         """The most data that a frame may have which leaves; those of longer ones are dropped."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from math import inf
 from pathlib import Path
 from traceback import walk_tb
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from bridges.items import Items
 from bus.ledger import Stats
@@ -34,6 +34,11 @@ def same(now_s: float) -> float:
     return now_s
 
 
+def fit(item: Any) -> str:
+    """Return "": the medium can carry any item."""
+    return ""
+
+
 def now_for_all(stamps_ns: Sequence[int], now_s: float) -> Sequence[float]:
     """Return `now_s` for each stamp: a clock that knows no other."""
     return [now_s] * len(stamps_ns)
@@ -47,7 +52,8 @@ class Wire(NamedTuple):
     1970. `byte_s`: the seconds that a byte takes on the line, 0 if nobody knows. `may_act(now_s)` tells
     whether this gateway may ask and write now: where several run a bridge, only one of them may. `names` are
     those of tokens that the topology knows, for a protocol that is `named`. `came_s(stamps_ns, now_s)` gives
-    the times of items, in ns since 1970, on the monotonic clock.
+    the times of items, in ns since 1970, on the monotonic clock. `unfit(item)` says why the medium never
+    carries an item, a reason of drops; "" if it does.
     """
 
     name: str
@@ -58,6 +64,7 @@ class Wire(NamedTuple):
     may_act: Callable[[float], bool] = always
     names: Sequence[str] = ()
     came_s: Callable[[Sequence[int], float], Sequence[float]] = now_for_all
+    unfit: Callable[[Any], str] = fit
 
 
 class Sent(NamedTuple, Generic[T]):

@@ -21,8 +21,18 @@ def find_unspoken(wiring: Wiring) -> Iterator[Finding]:
         for problem in protocol.problems():
             make = error if problem.is_error else note if problem.is_note else warning
             yield make(problem.where or protocol.where, problem.text)
+    yield from _uncarried(wiring)
     yield from _unheard(wiring)
     yield from _two_masters(wiring)
+
+
+def _uncarried(wiring: Wiring) -> Iterator[Finding]:
+    """Yield items that a protocol sends and its medium cannot."""
+    for side in (joint.side for joint in wiring.joints):
+        if side.speaks is not None and side.medium is not None:
+            for name, item in side.speaks.leaving():
+                if why := side.medium.refuses(item):
+                    yield error(side.speaks.where, f"{name} {why}")
 
 
 def _unheard(wiring: Wiring) -> Iterator[Finding]:

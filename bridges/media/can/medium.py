@@ -292,5 +292,10 @@ class Can(Medium):
         data_rate = (self.data_bitrate or self.bitrate) if marks & FD else None
         return frame_seconds(len(data), self.bitrate, data_rate, bool(identifier & EXTENDED))
 
+    def refuses(self, item: Any) -> str:
+        if not item[2] & FD or self.sends_fd:
+            return ""
+        return f"is a frame of CAN FD, and none is sent here: write {'mixed: fd' if self.fd else 'fd: true'}"
+
     def unjudged(self) -> str:
         return "" if self.bitrate else "without bitrate it is unknown whether CAN can carry them"

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import compress
 from math import inf
 from typing import Any, NamedTuple
@@ -75,6 +76,7 @@ class CanSpoken(CanBus[Conversation]):
             may_act=self._may_act,
             names=self.names,
             came_s=clock.came_s,
+            unfit=partial(why_not, self.options.sends_fd, self._subjects),
         )
         translator = self.protocol.translator(wire)
         return Conversation(self._open_bus(), translator)
@@ -139,7 +141,7 @@ class TranslatedVoice(Voice):
     def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         sent = self.translator.give(message, now_s)
         for frame in sent.items:
-            if why := self._why_not(frame):
+            if why := why_not(self._fd, self._subjects, frame):
                 return Sent(why=why)
         return sent
 
@@ -154,13 +156,7 @@ class TranslatedVoice(Voice):
 
     def may_say(self, frame: CanFrame) -> bool:
         """Tell whether the bus can carry a frame that the translator says by itself."""
-        return not self._why_not(frame)
-
-    def _why_not(self, frame: CanFrame) -> str:
-        """Return why the bus cannot carry a frame; "" if it can."""
-        if frame[2] & FD and not self._fd:
-            return FD_ON_CLASSIC
-        return FOREIGN if self._subjects and is_tmq(frame[0], self._subjects) else ""
+        return not why_not(self._fd, self._subjects, frame)
 
     def hearing(self, on_confirmed: OnFrames, on_error: OnFrame) -> "TranslatedInbound":
         return TranslatedInbound(
@@ -172,6 +168,13 @@ class TranslatedVoice(Voice):
             on_confirmed,
             on_error,
         )
+
+
+def why_not(fd: bool, subjects: tuple[int, ...], frame: CanFrame) -> str:
+    """Return why a bus cannot carry a frame, with CAN FD if `fd`, beside subjects of TMQ; "" if it can."""
+    if frame[2] & FD and not fd:
+        return FD_ON_CLASSIC
+    return FOREIGN if subjects and is_tmq(frame[0], subjects) else ""
 
 
 def is_tmq(identifier: int, subjects: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from bridges.items import CanFrame
 from bridges.protocols.dbc.compiled import Compiled, Group, decode, encode, number_of, raw_for, walk
-from bridges.protocols.dbc.layout import Signal
+from bridges.protocols.dbc.layout import Message, Signal
 from bridges.protocols.dbc.values import Refusal, raw_of
 from bus.quantity.forms import Value
 
@@ -46,6 +46,11 @@ class Outlet:
         self._is_stale = False
         self.due_s = inf
         self.fault = ""
+
+    @property
+    def message(self) -> Message:
+        """The message."""
+        return self._compiled.message
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.outlet import NO_SIGNAL, Outlet, Terms
 from bridges.protocols.dbc.values import Refusal
 from bridges.protocols.dbc.wanted import Wanted, initial_raws, refusal
-from bridges.protocols.translator import Sent, published
+from bridges.protocols.translator import Sent, fit, published
 from bus.quantity.forms import Value, read
 from bus.wire.pattern import token
 
@@ -51,6 +51,7 @@ def _fill(name: str) -> Callable[[bytes, int, int, int], int]:
 
 class Outward:
     """The sending half. `tokens_of(message)` are those under which the values of a message are written.
+    `unfit` is that of `bridges.protocols.translator.Wire`.
 
     Raises ValueError for a fill that is not installed. A message that cannot be sent is left out: `check`
     says why.
@@ -63,6 +64,7 @@ class Outward:
         may_act: Callable[[float], bool],
         reject: Callable[[str], None],
         tokens_of: Callable[[Message], tuple[int, ...]],
+        unfit: Callable[[CanFrame], str] = fit,
     ) -> None:
         self._form, self._may_act, self._reject = wanted.form, may_act, reject
         self._outlets = dict[str, Outlet]()
@@ -73,6 +75,9 @@ class Outward:
                 base = tokens_of(message)
                 self._targets[base] = outlet, ""
                 self._targets |= {(*base, token(one.name)): (outlet, one.name) for one in message.signals}
+        messages = [one.message for one in self._outlets.values()]
+        items = {one.name: (one.identifier, bytes(one.size), one.marks) for one in messages}
+        self._unfit = {name: why for name, item in items.items() if (why := unfit(item))}
         self._claim: Claim | None = None
         if self._outlets and wanted.address is not None and wanted.name is not None:
             self._claim = Claim(wanted.address, wanted.name, may_act)
@@ -136,6 +141,8 @@ class Outward:
             return Sent(why=NOT_SENT)
         if self._claim is not None and self._claim.state == "lost":
             return Sent(why="address lost")
+        if why := self._unfit.get(outlet.name):
+            return Sent(why=why)
         try:
             values = {name: self._value(frame.data, outlet.texts(name))} if name else _values(frame.data)
             outlet.write(values, now_s)

@@ -196,6 +196,12 @@ class Dbc(Protocol):
                 item: CanFrame = (one.identifier, bytes(min(one.size, 8 if one.is_j1939 else 64)), one.marks)
                 yield Cycle(one.name, one.cycle_ms / 1000, item)
 
+    def leaving(self) -> Iterator[tuple[str, CanFrame]]:
+        database = self.database_or_none()
+        for name in () if database is None else self.sent(database):
+            one = database.messages[name]
+            yield name, (one.identifier, bytes(one.size), one.marks)
+
     def wanted(self, database: Database) -> Wanted:
         """Return what is to be sent."""
         names, age_s = self.sent(database), self.age_ms / 1000

@@ -21,7 +21,7 @@ class DbcTranslator(Translator[CanFrame]):
         database = record.database()
         self._record = record
         wanted = record.wanted(database)
-        self._outward = Outward(database, wanted, wire.may_act, self.reject, self._tokens_to)
+        self._outward = Outward(database, wanted, wire.may_act, self.reject, self._tokens_to, wire.unfit)
         messages = [database.messages[name] for name in (*record.received(database), *wanted.names)]
         manner = _manner(record, wire, self)
         self._inward = Inward(

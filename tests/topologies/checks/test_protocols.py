@@ -1,7 +1,10 @@
 """The protocols of sides: one that asks on a line, and the faults of tables."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.bridges.protocols.dbc.dbc_support import CAR, written
 from tests.topologies.support import errors
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
@@ -171,3 +174,24 @@ def test_unit_0_of_modbus_is_a_device_with_tcp_and_all_devices_on_a_line() -> No
     assert warned(modbus.format(medium="tcp: {host: 10.0.0.9, port: 502}")) == []
     with pytest.raises(InvalidTopology, match="device 0 means all devices of a line"):
         warned(modbus.format(medium="uart: /dev/ttyS1"))
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "why"),
+    [
+        (8, "", ""),
+        (12, "", "Command is a frame of CAN FD, and none is sent here: write fd: true"),
+        (
+            12,
+            ", fd: true, mixed: classic",
+            "Command is a frame of CAN FD, and none is sent here: write mixed: fd",
+        ),
+        (12, ", fd: true", ""),
+    ],
+)
+def test_a_message_that_is_sent_fits_its_bus(tmp_path: Path, size: int, more: str, why: str) -> None:
+    text = CAR.replace("Command: 4", f"Command: {size}")
+    file = written(tmp_path, text)
+    side = f"{{can: {{channel: can0{more}}}, protocol: {{dbc: {{file: {file}, root: c, send: Command}}}}}}"
+    found = errors(TOP + f"  m: {{on: a, join: [{{bus: main}}, {side}]}}\n")
+    assert [one for one in found if "CAN FD" in one] == ([why] if why else [])

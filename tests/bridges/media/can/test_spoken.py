@@ -4,6 +4,7 @@ import errno
 from asyncio import get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import can
@@ -18,6 +19,8 @@ from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.spoken import CanSpoken, TranslatedVoice
 from bridges.media.can.state import CONTROLLER
 from bridges.policy import Policy
+from bridges.protocols.dbc.protocol import Dbc
+from bridges.protocols.protocol import Protocol
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.selection import FULL
 from bus.errors import LinkError
@@ -25,6 +28,7 @@ from bus.hub import Hub
 from bus.patch import join
 from bus.wire.frame import unpack
 from tests.bridges.media.can.can_kernel import Kernel
+from tests.bridges.protocols.dbc.dbc_support import CAR, written
 from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
@@ -34,7 +38,7 @@ TUNNEL = Raw(root=("car",), send=("all",))
 
 
 @contextmanager
-def link_on(hub: Hub, record: Raw = TUNNEL, **options: Any) -> Iterator[CanSpoken]:
+def link_on(hub: Hub, record: Protocol = TUNNEL, **options: Any) -> Iterator[CanSpoken]:
     more = {key: options.pop(key) for key in ("subjects", "may_act", "in_flight") if key in options}
     medium = Can(channel="fake0", **({"queue_bytes": 1 << 20, "age_ms": 60_000} | options))
     link: Any = medium.speaking(record, retry_min_s=0.01, **more)
@@ -95,6 +99,25 @@ async def test_fd_frames_stay_away_from_a_classic_controller(kernel: Kernel) -> 
         say(hub, None, message("car/0x1/5", b"x"), message("car/0x1", bytes(12)), message("car/0x1", b"x"))
         await until(lambda: link.stats.sent == 1)
         assert link.stats.dropped == {"fd on classic": 2}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"), [({}, "fd on classic"), ({"fd": True}, ""), ({"fd": True, "subjects": (7,)}, "")]
+)
+async def test_no_value_of_a_message_that_the_bus_cannot_carry_counts_as_sent(
+    kernel: Kernel, tmp_path: Path, more: dict[str, Any], why: str
+) -> None:
+    """Also where the message would be repeated: its cycle takes all values but the first."""
+    database = written(tmp_path, CAR.replace("Command: 4", "Command: 12"))
+    more_settings: dict[str, Any] = {"initial": {"Mode": 0, "AliveCounter": 0, "Checksum": 0}, "cycle": True}
+    record, hub = Dbc(file=str(database), root=("car",), send=("Command",), **more_settings), Hub()
+    with link_on(hub, record, **more) as link:
+        await until(lambda: link.state == "up")
+        for value in (b"1", b"2", b"3"):
+            say(hub, None, message("car/Command/Demand", value))
+        expected = (0, {why: 3}) if why else (3, {})
+        await until(lambda: (link.stats.sent, link.stats.dropped) == expected)
+        assert link.stats.said == 0 or not why
 
 
 async def test_frames_of_tmq_on_the_same_bus_are_left_alone(kernel: Kernel) -> None:
