@@ -198,9 +198,8 @@ class Dbc(Protocol):
 
     def leaving(self) -> Iterator[tuple[str, CanFrame]]:
         database = self.database_or_none()
-        for name in () if database is None else self.sent(database):
-            one = database.messages[name]
-            yield name, (one.identifier, bytes(one.size), one.marks)
+        sent = [] if database is None else [database.messages[name] for name in self.sent(database)]
+        yield from ((one.name, (one.identifier, bytes(one.size), one.marks)) for one in sent)
 
     def wanted(self, database: Database) -> Wanted:
         """Return what is to be sent."""
