@@ -137,6 +137,8 @@ def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
     A disk without hard links, such as a stick with FAT, gets the file in place: a crash may leave a
     piece. Raises `FileExistsError` if it is there, and `OSError`.
     """
+    if not Path(path).name:  # `.` or `/`
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
     try:
         _write_exclusively(partial, data, mode)

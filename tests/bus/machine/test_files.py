@@ -17,7 +17,7 @@ from appliance.machine.inspection import trouble
 from appliance.web.service import _token
 from bus.errors import BusError, LinkError
 from bus.keys import read_key
-from bus.machine.files import NoText, pem, read_bytes, read_text, text_of
+from bus.machine.files import NoText, pem, read_bytes, read_text, text_of, write_new
 from bus.needs import Certificate, KeyFile, PageToken
 from bus.text import MARK
 from bus.transports.options import Tls
@@ -185,3 +185,9 @@ def test_the_line_of_a_fault_is_told() -> None:
         with pytest.raises(NoText) as caught:
             text_of(data)
         assert caught.value.line == line
+
+
+@pytest.mark.parametrize("path", [".", "/", "./", ""])
+def test_a_new_file_in_the_place_of_a_directory_is_an_error_of_the_system(path: str) -> None:
+    with pytest.raises(IsADirectoryError):
+        write_new(path, b"")
