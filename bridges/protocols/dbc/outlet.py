@@ -1,6 +1,6 @@
 """A message that is sent: what is known of its signals, and when its frames leave. Pure."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
@@ -16,9 +16,10 @@ _SHOWN: Final = 3
 
 
 class Terms(NamedTuple):
-    """The terms of a message. `cycle_s` is 0 unless it is repeated, while its values are `age_s` old at most.
+    """The terms of a message. `cycle_s` is 0 unless it is repeated.
 
-    `initial` has raw numbers, and `fills` what fills signals (`fills`). `pads`: unused bits are 1.
+    It is repeated while each value that came is `age_s` old at most. `initial` has raw numbers, and `fills`
+    what fills signals (`fills`). `pads`: unused bits are 1.
     """
 
     identifier: int
@@ -41,9 +42,9 @@ class Outlet:
         self._compiled, self._terms = compiled, terms
         self._signals = {signal.name: signal for signal in compiled.message.signals}
         self._raws = dict(terms.initial)
-        self._written_s = -inf
+        self._written_s = dict[str, float]()  # when each signal was written
         self._count = 0
-        self._is_stale = False
+        self._old: Sequence[str] = ()
         self.due_s = inf
         self.fault = ""
 
@@ -66,7 +67,8 @@ class Outlet:
         raws = self._raws | {name: self._raw(name, value) for name, value in values.items()}
         for name in values:
             self._select(raws, self._signals[name], values)
-        self._raws, self._written_s, self._is_stale = raws, now_s, False
+        self._raws, self._old = raws, ()
+        self._written_s |= dict.fromkeys(values, now_s)
 
     def _raw(self, name: str, value: Value) -> int:
         signal = self._signals.get(name)
@@ -110,11 +112,13 @@ class Outlet:
     def send(self, now_s: float) -> list[CanFrame]:
         """Return the frame after a value was written; none in a cycle, whose next frame has it.
 
-        Raises `Refusal` if a signal is missing, or a fill fails.
+        Raises `Refusal` if a signal is missing, or too old to be repeated, or if a fill fails.
         """
-        if self.missing():
-            raise Refusal(INCOMPLETE)
         cycle_s = self._terms.cycle_s
+        if cycle_s:
+            self._old = self._too_old(now_s)
+        if self._old or self.missing():
+            raise Refusal(INCOMPLETE)
         if cycle_s and self.due_s < inf:
             return []
         if cycle_s:
@@ -125,18 +129,25 @@ class Outlet:
         return found
 
     def turn(self, now_s: float, may_act: bool) -> list[CanFrame]:
-        """Return the frame of a cycle; none, and end the cycle, if its values are too old, another acts, or a
+        """Return the frame of a cycle; none, and end the cycle, if a value is too old, another acts, or a
         multiplexer was turned to a page that is not known whole.
         """
         if now_s < self.due_s:
             return []
-        self._is_stale = now_s - self._written_s > self._terms.age_s
-        if self._is_stale or not may_act or self.missing():
+        self._old = self._too_old(now_s)
+        if self._old or not may_act or self.missing():
             self.due_s = inf
             return []
         following_s = self.due_s + self._terms.cycle_s
         self.due_s = following_s if following_s > now_s else now_s + self._terms.cycle_s
         return self._frames()
+
+    def _too_old(self, now_s: float) -> list[str]:
+        """Return the signals of the frame that came and that nobody has written for too long."""
+        oldest_s, written = now_s - self._terms.age_s, self._written_s
+        there = (one for one in walk(self._compiled, self._raws) if isinstance(one, Group))
+        names = (signal.name for group in there for signal in group.signals)
+        return [name for name in names if written.get(name, inf) < oldest_s]
 
     def _frames(self) -> list[CanFrame]:
         groups = [one for one in walk(self._compiled, self._raws) if isinstance(one, Group)]
@@ -164,8 +175,10 @@ class Outlet:
         """The reason why no frame leaves though values came; "" if there is none."""
         if self.fault:
             return self.fault
-        missing = self.missing() if self._written_s > -inf else []
-        if missing:
-            more = "..." if missing[_SHOWN:] else ""
-            return f"{self.name} waits for {', '.join(missing[:_SHOWN])}{more}"
-        return f"{self.name} rests: its values are too old" if self._is_stale else ""
+        if missing := self.missing() if self._written_s else []:
+            return f"{self.name} waits for {_some(missing)}"
+        return f"{self.name} rests: too old: {_some(self._old)}" if self._old else ""
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + ("..." if names[_SHOWN:] else "")

@@ -71,7 +71,7 @@ class Dbc(Protocol):
         "who fills a sent signal, by SIGNAL or MESSAGE/SIGNAL: `counter`, or an entry point",
     ] = field(default_factory=dict)
     cycle: Annotated[
-        bool, "send at the cycle time of the database, while a value is younger than `age_ms`"
+        bool, "send at the cycle time of the database, while each value that came is younger than `age_ms`"
     ] = False
     j1939: Annotated[bool | None, "extended messages are J1939; by default if the database says so"] = None
     address: Annotated[Annotated[int, Range(0, 253)] | None, "J1939: our address, to send with"] = None

@@ -159,10 +159,23 @@ def test_a_cycle_repeats_while_its_source_is_young_and_this_gateway_may_act(tmp_
     assert [data.hex() for _, data, _ in translator.turn(0.1).items] == ["04800000"]
     assert not translator.turn(0.151).items
     assert translator.due_s == float("inf")
-    assert translator.condition == "Command rests: its values are too old"
+    assert translator.condition == "Command rests: too old: Demand"
     assert len(sent(translator, "car/Command/Demand", "3", 0.3)) == 1
     active[0] = False
     assert not translator.turn(0.35).items
+    assert translator.condition == ""
+
+
+def test_a_cycle_ends_with_the_first_of_its_sources_that_is_silent(tmp_path: Path) -> None:
+    translator = made(tmp_path, send=("Command",), cycle=True, age_ms=120, **READY)
+    assert len(sent(translator, "car/Command/Mode", "Off", 0.0)) == 1
+    for number in range(1, 30):
+        now_s = number * 0.01
+        found = sent(translator, "car/Command/Demand", "1", now_s)
+        assert found == ([] if number <= 12 else "incomplete"), now_s
+        assert len(translator.turn(now_s).items) == (number in (5, 10)), now_s
+    assert translator.condition == "Command rests: too old: Mode"
+    assert len(sent(translator, "car/Command/Mode", "Off", 0.3)) == 1
     assert translator.condition == ""
 
 
