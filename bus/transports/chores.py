@@ -6,7 +6,6 @@ others. In both queues hosts take turns, and what others do between two turns of
 one turn. A network of IPv6 is one host, in which addresses take turns.
 """
 
-import threading
 from asyncio import AbstractEventLoop, Future
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from time import thread_time
 from typing import Final
 
 from bus.allowance import Allowance
+from bus.machine.of_loop import OfLoop
 from bus.transports.seats import network_of
 
 TURN_S: Final = 0.002
@@ -118,18 +118,5 @@ class Queues:
         self.chores, self.busy = FairQueue(loop, CHORES), FairQueue(loop, 1.0)
 
 
-class _Here(threading.local):
-    """The queues of this thread, which has one loop at a time."""
-
-    loop: AbstractEventLoop | None = None
-    queues: Queues | None = None
-
-
-_here = _Here()
-
-
-def queues_of(loop: AbstractEventLoop) -> Queues:
-    """Return the queues of all peers on the loop of this thread."""
-    if _here.queues is None or _here.loop is not loop:
-        _here.loop, _here.queues = loop, Queues(loop)
-    return _here.queues
+queues_of: Final = OfLoop(Queues)
+"""A function that returns the queues of all peers on the loop of this thread."""

@@ -9,10 +9,10 @@ import asyncio
 import os
 import socket
 import struct
-import threading
 from asyncio import AbstractEventLoop, TimerHandle
 from typing import Final
 
+from bus.machine.of_loop import OfLoop
 from bus.transports.on_the_way import on_the_way_bytes
 
 PARTING_S: Final = 1.0
@@ -77,20 +77,7 @@ class _Parted:
             os.close(descriptor)
 
 
-class _Here(threading.local):
-    """The parted connections of this thread, which has one loop at a time."""
-
-    loop: AbstractEventLoop | None = None
-    parted: _Parted | None = None
-
-
-_here = _Here()
-
-
-def _parted_of(loop: AbstractEventLoop) -> _Parted:
-    if _here.parted is None or _here.loop is not loop:
-        _here.loop, _here.parted = loop, _Parted(loop)
-    return _here.parted
+_parted_of: Final = OfLoop(_Parted)
 
 
 def part(loop: AbstractEventLoop, sock: socket.socket) -> None:

@@ -2,7 +2,9 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from typing import Final
+
+from bus.machine.of_loop import OfLoop
 
 
 class Look:
@@ -51,12 +53,5 @@ class Beats:
                 self._loop.call_exception_handler({"message": "a look failed", "exception": error})
 
 
-_OF_LOOPS: WeakKeyDictionary[AbstractEventLoop, Beats] = WeakKeyDictionary()
-
-
-def beats_of(loop: AbstractEventLoop) -> Beats:
-    """Return the looks of a loop, which all its buses share."""
-    found = _OF_LOOPS.get(loop)
-    if found is None:
-        found = _OF_LOOPS[loop] = Beats(loop)
-    return found
+beats_of: Final = OfLoop(Beats)
+"""A function that returns the looks of a loop, which all its buses share."""
