@@ -8,6 +8,8 @@ the process wait.
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -124,11 +126,15 @@ def replace_bytes(path: str | Path, data: bytes) -> None:
 
     Raises `OSError`.
     """
-    real = Path(path).resolve()
-    partial = real.with_name(f".{real.name}.tmp")
-    partial.unlink(missing_ok=True)
-    _write_exclusively(partial, data, stat.S_IMODE(real.stat().st_mode))
-    partial.replace(real)
+    with _naming(path):
+        real = Path(path).resolve()
+        partial = real.with_name(f".{real.name}.tmp")
+        partial.unlink(missing_ok=True)
+        try:
+            _write_exclusively(partial, data, stat.S_IMODE(real.stat().st_mode))
+            partial.replace(real)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
@@ -140,17 +146,26 @@ def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
     if not Path(path).name:  # `.` or `/`
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
+    with _naming(path):
+        try:
+            _write_exclusively(partial, data, mode)
+            os.link(partial, path)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK) or not partial.exists():
+                raise
+            _write_exclusively(Path(path), data, mode)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Let errors name this file, and not the one that is written first and then takes its place."""
     try:
-        _write_exclusively(partial, data, mode)
-        os.link(partial, path)
-    except FileExistsError:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        yield
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK) or not partial.exists():
-            raise
-        _write_exclusively(Path(path), data, mode)
-    finally:
-        partial.unlink(missing_ok=True)
+        error.filename, error.filename2 = str(path), None
+        raise
 
 
 def _write_exclusively(path: Path, data: bytes, mode: int) -> None:

@@ -17,7 +17,7 @@ from appliance.machine.inspection import trouble
 from appliance.web.service import _token
 from bus.errors import BusError, LinkError
 from bus.keys import read_key
-from bus.machine.files import NoText, pem, read_bytes, read_text, text_of, write_new
+from bus.machine.files import NoText, pem, read_bytes, read_text, replace_bytes, text_of, write_new
 from bus.needs import Certificate, KeyFile, PageToken
 from bus.text import MARK
 from bus.transports.options import Tls
@@ -191,3 +191,17 @@ def test_the_line_of_a_fault_is_told() -> None:
 def test_a_new_file_in_the_place_of_a_directory_is_an_error_of_the_system(path: str) -> None:
     with pytest.raises(IsADirectoryError):
         write_new(path, b"")
+
+
+@pytest.mark.parametrize("write", [write_new, replace_bytes])
+@pytest.mark.parametrize("name", ["none/file", "text/file", "there"])
+def test_an_error_names_the_file_that_was_meant(
+    write: Callable[[str, bytes], None], name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "text").touch()
+    (tmp_path / "there").mkdir()
+    path = str(tmp_path / name)
+    with pytest.raises(OSError, match=r"such|exists|directory") as caught:
+        write(path, b"")
+    assert (caught.value.filename, caught.value.filename2) == (path, None)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["text", "there"]
