@@ -11,7 +11,7 @@ from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
 from bridges.media.spoken import BytePort, Conversation, SpokenLink, ear_of, unix_s
 from bridges.media.tcp.medium import Tcp
-from bridges.media.uart.port import SocketPort
+from bridges.media.uart.port import SILENCE_S, SocketPort
 from bridges.media.wire import Wired, WireTap
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import LOOK_S, Translator, Wire, always
@@ -29,7 +29,7 @@ from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.sp import SCRATCH_BYTES
 
 _CONNECT_S = 5.0
-_PEERS, _SILENCE_S = 1024, 30.0
+_PEERS = 1024
 
 
 def tcp_spoken(
@@ -247,7 +247,7 @@ class TcpSpokenListener(FrontLink, Wired):
         self._scratch, self.names, self.wire_tap = bytearray(SCRATCH_BYTES), names, WireTap()
         url = f"tcp://{url_host(host)}:{port}"
         retry |= {"queue_bytes": options.queue_bytes, "message_bytes": MESSAGE_BYTES_MAX}
-        retry |= {"peers": _PEERS, "silence_s": _SILENCE_S}
+        retry |= {"peers": _PEERS, "silence_s": SILENCE_S}
         try:
             self.link = _Listener(url, self._peer, name=self.name, **retry)
         except ValueError as error:
