@@ -116,11 +116,14 @@ class SpPeer:
         self.socket.close()
 
 
-async def until(condition: Callable[[], object], limit_s: float = 30.0, what: str = "it") -> None:
+async def until(
+    condition: Callable[[], object], limit_s: float = 30.0, what: str = "it", *, passes: bool = False
+) -> None:
     """Let the loop run until `condition` holds.
 
     Raises `TimeoutError`, which names `what` did not come, after `limit_s`: far longer than a good run needs.
     What lasts is looked at less often: a thousand looks a second cost more than much that is waited for.
+    What `passes` by itself, in this loop, is looked at in each of its turns.
     """
     loop = asyncio.get_running_loop()
     begun_s = loop.time()
@@ -128,7 +131,7 @@ async def until(condition: Callable[[], object], limit_s: float = 30.0, what: st
         waited_s = loop.time() - begun_s
         if waited_s > limit_s:
             raise TimeoutError(f"{what} did not come within {limit_s:g} s")
-        await asyncio.sleep(min(max(_LOOK_S, waited_s / 20), 10 * _LOOK_S))
+        await asyncio.sleep(0 if passes else min(max(_LOOK_S, waited_s / 20), 10 * _LOOK_S))
 
 
 def wait(condition: Callable[[], object], limit_s: float = 30.0, what: str = "it") -> None:

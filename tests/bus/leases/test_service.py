@@ -45,7 +45,7 @@ async def test_a_claim_is_answered_ahead_of_what_publishers_must_be_told_of_thou
             greedy.sendall(pack(PUBLISH, (7, number), pack_address(own.getsockname())))
         await until(lambda: len(broker.registry) == 1000)
         greedy.sendall(20 * (pack(SUBSCRIBE, (7,), me) + pack(UNSUBSCRIBE, (7,), me)))
-        await until(lambda: broker.counts["waiting"] > 0)
+        await until(lambda: broker.counts["waiting"] > 0, passes=True)
         candidate.sendall(pack_claim(CLAIM))
         assert [grant.bridge for grant in await grants(candidate, Cutter())] == ["bridge"]
         assert broker.counts["waiting"] > 0

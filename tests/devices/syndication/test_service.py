@@ -220,7 +220,7 @@ async def test_what_one_client_says_at_once_is_done_in_turns_and_in_order() -> N
         many, one = await here.guest(), await here.guest(tagged=True)
         said = [publication_of(f"p{n % 1000}", {"n": n}, n) for n in range(10_000)]
         await many.say(query_of("n = 9999", False) + b"".join(said))
-        await until(lambda: here.server.waiting > 0)
+        await until(lambda: here.server.waiting > 0, passes=True)
         await one.subscribe("n = 9999")
         await until(lambda: len(one.said) > 0)
         await until(lambda: len(many.said) == 3)
@@ -245,7 +245,7 @@ async def test_what_a_client_published_before_it_lost_its_framing_is_done_and_it
         await guest.say(
             b"".join([*said, query_of("Room =", False), publication_of("a", {"last": 1}, 0), b"\x07"])
         )
-        await until(lambda: guest.gone)
+        await until(lambda: guest.gone, passes=True)
         assert here.server.waiting == 1
         await subscriber.told(difference(["a"]), ["a", {"last": 1}, 0], difference(gone=["a"]))
         assert here.server.stats.rejected == {"framing": 1}
@@ -275,7 +275,7 @@ async def test_nothing_more_is_read_from_a_client_before_what_it_said_is_done() 
         await producer.say(b"".join(publication_of(f"p{n}", {"Text": COSTLY}) for n in range(30)))
         await until(lambda: here.server.counts["producers"] == 30)
         await guest.subscribe('Text like "a[ab]{100}c"')
-        await until(lambda: here.server.waiting == 1)
+        await until(lambda: here.server.waiting == 1, passes=True)
         await guest.publish("a")
         read = set[int]()
 
@@ -284,7 +284,7 @@ async def test_nothing_more_is_read_from_a_client_before_what_it_said_is_done() 
                 read.add(here.server.stats.received)
             return not here.server.waiting
 
-        await until(is_done)
+        await until(is_done, passes=True)
         assert read == {31}
         await until(lambda: here.server.stats.received == 32)
 
@@ -309,7 +309,7 @@ async def test_a_query_that_is_not_done_yet_goes_with_its_client() -> None:
         await producer.say(b"".join(publication_of(f"p{n}", {"Text": COSTLY}) for n in range(100)))
         await until(lambda: here.server.counts["producers"] == 100)
         await guest.subscribe('Text like "a[ab]{100}c"')
-        await until(lambda: here.server.waiting == 1)
+        await until(lambda: here.server.waiting == 1, passes=True)
         assert here.server.counts["queries"] == 1
         await here.guest()  # it takes the place of that which has no set yet
         await until(lambda: guest.gone)
