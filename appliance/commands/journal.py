@@ -17,6 +17,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from appliance.commandline.arguments import above_zero
@@ -67,11 +68,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     first, *rest = options.words
-    form = first if first in _FORMS and rest else "list"
+    form = first if first in _FORMS and (rest or not Path(first).is_dir()) else "list"
     given = rest if form != "list" else options.words
     wanted = ["DIRECTORY", *_FORMS.get(form, "").split()]
     if len(given) != len(wanted):
-        options.fail(f"{form} takes {' '.join(wanted)}")
+        forms = f"to list it, give DIRECTORY alone; other words: {', '.join(_FORMS)}"
+        options.fail(forms if form == "list" else f"{form} takes {' '.join(wanted)}")
     directory = given[0]
     if form == "verify":
         return _verify(directory)

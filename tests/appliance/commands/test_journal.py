@@ -91,6 +91,23 @@ def test_a_directory_without_a_journal_is_told(
     assert "No such file" in said(capsys, *form, str(tmp_path / "none"), *more, status=1)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "a"], "give DIRECTORY alone; other words: verify, export, empty, send"),
+        (["verify"], "verify takes DIRECTORY"),
+        (["export", "a"], "export takes DIRECTORY FILE"),
+    ],
+    ids=str,
+)
+def test_words_of_no_form_are_told_the_forms(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["journal", *words])
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("words", "numbers"), [([], range(10)), (["--for", "gw-b"], range(4, 10))])
 def test_an_export_is_a_capture(
     words: list[str], numbers: range, tmp_path: Path, capsys: pytest.CaptureFixture[str]
