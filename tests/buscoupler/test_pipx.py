@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,18 @@ class Home:
         pip_config = Path.home() / ".config/pip/pip.conf"  # where packages come from on this machine
         if pip_config.exists():
             kept.setdefault("PIP_CONFIG_FILE", str(pip_config))
-        self.environment = kept | {"HOME": str(place), "PATH": f"{place}/.local/bin:/usr/bin:/bin"}
+        own = {"HOME": str(place), "PATH": f"{place}/.local/bin:/usr/bin:/bin"}
+        self.environment = kept | own | {"PIPX_SHARED_LIBS": f"{place}/shared"}
+        self._take_pip(place / "shared")
+
+    def _take_pip(self, shared: Path) -> None:
+        """Give pipx a copy of the pip of these tests: it would install one first, and then a newer one."""
+        self.says("/usr/bin/python3", "-m", "venv", "--without-pip", str(shared))
+        (packages,) = shared.glob("lib/python*/site-packages")
+        pip = distribution("pip")
+        for name in {file.parts[0] for file in pip.files or ()} - {".."}:
+            shutil.copytree(str(pip.locate_file(name)), packages / name)
+        (shared / "bin" / "pip").touch()
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

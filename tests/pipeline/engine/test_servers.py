@@ -33,7 +33,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pysail")
 
 from pipeline.engine import choice, java, serve
-from pipeline.engine.jars import spark_home
+from pipeline.engine.jars import class_path, spark_home
 from pipeline.engine.jvm import archived, options, until
 from tests.pipeline.engines import QUICK, SHORT_LIVED
 from tests.pipeline.every_job import TABLES, Answers, without_all_but
@@ -48,6 +48,13 @@ AT_SERVER: Final = ("last", "tokens")
 FROM_STORE: Final = ("audit", "rates", "last", "failovers")
 FEW: Final = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.adaptive.enabled=false")
 SERIAL: Final = "-XX:+UseSerialGC"
+NO_PAGES: Final = ("--conf", "spark.ui.enabled=false")
+
+
+def with_archive() -> tuple[str, str]:
+    """Return a class path and options for a Java that Spark itself starts: with our jars before its own, it
+    takes their classes from the archive as ours do."""
+    return class_path(), " ".join([SERIAL, *archived(java.find())])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -127,14 +134,9 @@ def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> No
     words = ["last", str(directory), "--json", "--quiet"]
     programs = Path(sys.executable).parent
     environment = alone() | {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
-    submit = [
-        str(spark_home() / "bin" / "spark-submit"),
-        "--master",
-        "local[2]",
-        "--driver-java-options",
-        SERIAL,
-        *FEW,
-    ]
+    jars, more = with_archive()
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", *FEW, *NO_PAGES]
+    submit += ["--driver-class-path", jars, "--driver-java-options", more]
     done = subprocess.run(
         [*submit, str(ROOT / "examples" / "submit.py"), *words],
         capture_output=True, text=True, timeout=600, env=environment,
@@ -180,7 +182,9 @@ def test_a_cluster_of_two_workers_one_of_which_is_killed_gives_the_same(
             last = stack.enter_context(daemon(tmp_path, name, *words))
         assert serve.listening(port, 60.0)
         settings = [*FEW, "--conf", "spark.driver.host=127.0.0.1"]
-        settings += ["--conf", f"spark.executor.extraJavaOptions={SERIAL}"]
+        jars, more = with_archive()
+        settings += ["--conf", f"spark.executor.extraClassPath={jars}"]
+        settings += ["--conf", f"spark.executor.extraJavaOptions={more}"]
         with ThreadPoolExecutor(1) as beside:
             left_out = without_all_but(*ON_CLUSTER)
             found = beside.submit(there, directory, "--master", url, "--memory", "1g", *settings, *left_out)
