@@ -1,6 +1,7 @@
 """Filters that changed: what a bridge held back by the topology of the time is no loss, although frames of
 its kind passed at another time."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -9,7 +10,6 @@ from pyspark.sql import functions as F
 
 from capture.schema import Hubs
 from pipeline.analysis.audit.episodes import EPISODE
-from pipeline.analysis.audit.labels import PatternKey
 from pipeline.analysis.audit.ways import Ways, of_flow, reached
 from pipeline.analysis.shared.courses import Course, courses
 from pipeline.analysis.shared.frames import local_table
@@ -66,11 +66,18 @@ def kept_out(
                 yield home, begun, name, begin, end
 
 
-def segments(found: Iterable[Kept], begun: PatternKey, at_ns: int) -> set[str]:
-    """Return the segments that frames of a fault pattern could not reach at a time."""
+def by_pattern(found: Iterable[Kept]) -> dict[tuple[str, int], list[Kept]]:
+    """Return what was kept out by the home of frames and the patterns that they start with."""
+    its: dict[tuple[str, int], list[Kept]] = defaultdict(list)
+    for one in found:
+        its[one[:2]].append(one)
+    return its
+
+
+def segments(found: Iterable[Kept], at_ns: int) -> set[str]:
+    """Return the segments that frames could not reach at a time."""
     return {
-        name for home, its, name, begin, end in found
-        if (home, its) == (begun[1], begun[-1]) and begin - _SLACK_NS <= at_ns <= end + _SLACK_NS
+        name for _, _, name, begin, end in found if begin - _SLACK_NS <= at_ns <= end + _SLACK_NS
     }  # fmt: skip
 
 

@@ -63,16 +63,12 @@ def judge_few(
     picked = pieces.keyed
     good = picked.filter(picked["home"].is_valid())
     its = recorded._replace(ahead=ahead_by(least_of(few.values(good, _WIRE)), recorded.at))
-    sums = few.Sums({its.at.segments[home] for home, _ in expected.routes}, span)
-    joins = replays.sides(its.taken, its.at)
-    every = list[few.Episode]()
-    for rows in few.by_key(picked, its.ahead):
-        found = few.divided(few.with_entries(rows, joins, its.at.by_envelope), its.at, window_ns, span)
-        found = few.without_replays(found) if joins else found
-        every += [sums.of(number, some) for number, some in found.items() if some]
+    homes = {its.at.segments[home] for home, _ in expected.routes}
+    asked_for = few.Asked(its.at, replays.sides(its.taken, its.at), homes, window_ns, span)
+    every, seen = few.found(picked, its.ahead, asked_for)
     counts = Counter({one.pattern: 0 for one in every})
     counts.update(one.pattern for one in every if one.inside)
-    numbered = ((key, n, sums.seen[key[0]]) for key, n in counts.items())
+    numbered = ((key, n, seen[key[0]]) for key, n in counts.items())
     patterns, asked = explained(numbered, expected, its, pieces)
     circumstances = marks.marks(every, asked, its.at.by_envelope)
     if circumstances is None:

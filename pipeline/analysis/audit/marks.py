@@ -5,13 +5,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from capture.schema import Direction
 from pipeline.analysis.audit import dark, filtered
 from pipeline.analysis.audit.causes import Asked, Needed
 from pipeline.analysis.audit.few import MOST, Episode, collected, values
 from pipeline.analysis.audit.labels import PatternKey
 from pipeline.analysis.audit.quiet import SLACK_NS
-from pipeline.analysis.shared.service import BIN_NS, MISSED_LEAST
+from pipeline.analysis.shared.service import MISSED_LEAST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +21,8 @@ Hit = tuple[int, str, str]
 """When a spell began in which an episode needed something, what that is, and the gateway that was last."""
 Entered = Callable[[Episode], Iterator[tuple[int, int]]]
 """The times in which frames of an episode needed something."""
+IsNear = Callable[[Episode, int, int], bool]
+"""Whether an episode was near the times from when and until when."""
 _NO_SPELL: Final = (0, -1 << 62, "")
 _HOLE: Final = ("unseen", "from_ns", "to_ns")
 
@@ -46,25 +47,34 @@ def marks(every: Sequence[Episode], found: Asked, by_envelope: bool) -> list[Mar
     unseen, silent, paused = _holes(found.unseen), found.silent or (), found.paused or ()
     if unseen is None:
         return None
-    holes = [min((name for name, begin, end in unseen if _is_near(one, begin, end)), default=None)
-             for one in every]  # fmt: skip
+    holes = [min(_names(unseen, one, _is_near), default=None) for one in every]
     seen = [(number, one) for number, one in enumerate(every) if holes[number] is None]
     entered = _at_once if by_envelope else _entered
     guilty = _lost_in(_spells(silent), _asked(seen, found.needs_bridge, entered))
     quiet = _lost_in(_spells(paused), _asked(seen, found.needs_segment, _all_along))
+    kept = filtered.by_pattern(found.filtered)
     made = [Marks(unseen) for unseen in holes]
     for number, one in seen:
-        its = sorted(guilty.get(number, ()))
+        its = sorted(guilty[number]) if number in guilty else ()
         made[number] = Marks(
             None,
-            tuple(sorted({name for name, begin, end in found.dark if _is_near(one, begin, end)})),
-            tuple(sorted({name for name, begin, end in found.absent if _began_near(one, begin, end)})),
+            tuple(_names(found.dark, one, _is_near)),
+            tuple(_names(found.absent, one, _began_near)),
             tuple(name for _, name, _ in its),
             tuple(last for *_, last in its),
-            tuple(sorted({name for _, name, _ in quiet.get(number, ())})),
-            tuple(sorted(filtered.segments(found.filtered, one.pattern, one.from_at))),
+            tuple(sorted({name for _, name, _ in quiet[number]})) if number in quiet else (),
+            _kept_out(kept.get((one.pattern[1], one.pattern[-1])), one.from_at),
         )
     return made
+
+
+def _kept_out(found: Sequence[filtered.Kept] | None, at_ns: int) -> tuple[str, ...]:
+    return tuple(sorted(filtered.segments(found, at_ns))) if found else ()
+
+
+def _names(times: Sequence[tuple[str, int, int]], one: Episode, is_near: IsNear) -> Sequence[str]:
+    """Return the names, in order, of what was the matter near an episode."""
+    return sorted({name for name, begin, end in times if is_near(one, begin, end)}) if times else ()
 
 
 def _holes(frame: "DataFrame | None") -> list[tuple[Any, ...]] | None:
@@ -112,13 +122,7 @@ def _at_once(one: Episode) -> Iterator[tuple[int, int]]:
 
 
 def _entered(one: Episode) -> Iterator[tuple[int, int]]:
-    """Yield when frames of an episode entered, by the opener: as `silent.entered`."""
-    its: dict[int, int] = {}
-    for row in one.sights:
-        if row.dir == Direction.RX and (row.hub, row.bus) == one.opener:
-            number = row.first_at // BIN_NS
-            its[number] = min(its.get(number, row.first_at), row.first_at)
-    return ((at, at) for at in its.values())
+    return ((at, at) for at in one.entered)
 
 
 def _lost_in(spells: Spells, asked: Iterable[tuple[int, str, int, int]]) -> dict[int, set[Hit]]:
