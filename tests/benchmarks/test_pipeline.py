@@ -38,7 +38,7 @@ def test_all_tables_are_on_the_page() -> None:
     page = markdown(RESULTS, {5: {"spark audit": Cold(9.0, 800.0)}}, {"connect audit": 2.5}, "--millions 5")
     assert "`python -m benchmarks.pipeline --millions 5`" in page
     assert "| trunk | 20 M | 9 | 10.00 | 1.00 | 4.00 | 2.5 | 1.25 | 1.00 | 100 | 100 | 100 |" in page
-    assert "| heartbeat | 20 M | 5 | 3.0 | 600,000 | 5 |" in page
+    assert "| heartbeat | 20 M | 5 | 3.0 | 1,200,000 | 5 |" in page
     assert "| spark audit | 9.0 (800) |" in page
 
 
