@@ -1,4 +1,4 @@
-"""Few suspects, judged on the driver: their episodes, as `episodes` and `replays` find those of many by plans.
+"""Few suspects, judged on the driver: their episodes, as `episodes` and `replays` find them by plans.
 
 Up to `MOST` rows are collected at once, for plans cost more there than their rows do. Both ways say the same,
 which a test holds.
@@ -71,8 +71,8 @@ class Found(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What dividing and summing up suspects needs: the places (`at`), the segments that bridges with candidates
-    join (`joins`), the segments that are `known` as homes, the window, and the span."""
+    """A question about suspects: their places (`at`), the segments that bridges with candidates join
+    (`joins`), those that are `known` as homes, how long equal frames are apart, and the span."""
 
     at: Places
     joins: Mapping[str, frozenset[str]]
