@@ -30,6 +30,8 @@ ONLY_IN = {
 MADE = re.compile(
     r"bridges\.media\.\w+\.(link|spoken)|bridges\.protocols\.\w+\.(translator|plan)|devices(\.dbp)?\.\w+\.service"
 )
+QUOTED = re.compile(r"""["']([a-z_]\w*(?:\.\w+)*)(?::[^"'\n]*)?["']""")
+"""A string that may name a module. Found in the text: a tree of each module takes seconds to walk."""
 CIRCLES = 0
 
 
@@ -60,13 +62,6 @@ def every_name(path: Path) -> frozenset[tuple[str, bool, bool]]:
     return frozenset(found)
 
 
-@cache
-def strings(path: Path) -> frozenset[str]:
-    """Strings in a module."""
-    found = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
-    return frozenset(value for value in found if isinstance(value, str))
-
-
 def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
     """Dotted names that a module imports. `deep`: also late, within functions. `types`: also those that only
     a type checker sees."""
@@ -80,7 +75,7 @@ def named(path: Path) -> set[str]:
     Without those that the record of a medium or a device names as its link or its service: these
     modules import the record.
     """
-    found = {text.partition(":")[0] for text in strings(path)}
+    found = set(QUOTED.findall(path.read_text()))
     records = (
         "bridges/media/*/medium.py",
         "bridges/protocols/*/protocol.py",

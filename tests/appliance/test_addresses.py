@@ -215,7 +215,10 @@ def modules() -> dict[str, Path]:
 
 
 def binds(path: Path) -> bool:
-    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    text = path.read_text()
+    if not any(f".{call}" in text for call in _CALLS):  # most have none, and take long to parse
+        return False
+    calls = (node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
     return any(isinstance(func, ast.Attribute) and func.attr in _CALLS for func in calls)
 
 

@@ -25,14 +25,15 @@ def texts() -> str:
 
 
 def _texts(tree: ast.AST) -> list[str]:
+    every = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.Expr | ast.Constant)]
     texts = [
         "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
-        for node in ast.walk(tree)
+        for node in every
         if isinstance(node, ast.JoinedStr)
     ]
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    documentation = {id(node.value) for node in every if isinstance(node, ast.Expr)}
     plain = (
-        node.value for node in ast.walk(tree)
+        node.value for node in every
         if isinstance(node, ast.Constant) and id(node) not in documentation
     )  # fmt: skip
     return [*texts, *(re.sub(r"%[sdg]", "...", text) for text in plain if isinstance(text, str))]

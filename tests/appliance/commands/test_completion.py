@@ -2,13 +2,18 @@
 
 import shutil
 import subprocess
+from functools import cache
 
 import pytest
 
 from appliance.commandline import cli, completion
 from appliance.commands.completion import SHELLS
 
-FOUND = completion.commands(cli.described())
+
+@cache
+def found() -> list[completion.Command]:
+    """Return all commands, for which every parser is made: not where the module is only collected."""
+    return completion.commands(cli.described())
 
 
 def test_every_shell_that_is_offered_has_a_script() -> None:
@@ -18,7 +23,7 @@ def test_every_shell_that_is_offered_has_a_script() -> None:
 def completed(*words: str) -> set[str]:
     """Return what bash offers for the last of `words`."""
     ask = f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _buscoupler"
-    script = f'{completion.bash(FOUND)}\n{ask}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    script = f'{completion.bash(found())}\n{ask}; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return set(done.stdout.split())
@@ -42,7 +47,7 @@ def test_bash_offers_commands_options_and_choices(words: tuple[str, ...], offere
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_reads_its_script(shell: str) -> None:
-    text = completion.SHELLS[shell](FOUND)
+    text = completion.SHELLS[shell](found())
     assert all(name in text for name in cli.commands())
     program = shutil.which(shell)
     if program is None:
