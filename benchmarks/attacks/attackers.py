@@ -6,6 +6,7 @@ Each stays on one core.
 import json
 import os
 import random
+import resource
 import select
 import socket
 import ssl
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
@@ -43,6 +45,7 @@ _UPGRADE = (
 _NO_MASK = bytes(4)
 _RATE = 10_000  # frames a second that a bus of CAN FD carries
 _THREADS = 4
+_CROWD = 2000
 
 
 def _hello(folder: Path) -> bytes:
@@ -151,6 +154,18 @@ def _is_open(sock: socket.socket) -> bool:
         pass
     sock.close()
     return False
+
+
+def crowd(ports: Ports, folder: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_CROWD + 100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    held = [greeted(ports["other"], STRANGER) for _ in range(_CROWD)]
+    for sock in held:
+        sock.sendall((1 << 20).to_bytes(8, "big"))
+        sock.setblocking(False)
+    while True:
+        for sock in held:
+            with suppress(BlockingIOError):
+                sock.send(b"x")
 
 
 def commands(ports: Ports, folder: Path) -> None:
@@ -266,6 +281,7 @@ def _stream(port: str, unit: bytes, sp: bool) -> Callable[[Ports, Path], None]:
 
 ATTACKERS: dict[str, Callable[[Ports, Path], None]] = {
     "tls": tls,
+    "crowd": crowd,
     "heads": heads,
     "pings": _ws(b"\x89\x80" + _NO_MASK),
     "pongs": _ws(b"\x8a\x80" + _NO_MASK),

@@ -50,6 +50,12 @@ ATTACKS: Final = (
         "bus",
         _buses(f", {{{{url: 'tls+tcp://127.0.0.1:{{other}}', tls: {_PROVEN}}}}}"),
     ),
+    Attack(
+        "crowd",
+        "2,000 connections that say a byte at a time",
+        "bus",
+        _buses().replace("b:", "c: {{on: g, listen: ['tcp://127.0.0.1:{other}']}}, b:", 1),
+    ),
     Attack("heads", "heads of HTTP that do not end", "bus", _WS),
     Attack("pings", "pings of WebSocket", "bus", _WS),
     Attack("pongs", "pongs of WebSocket", "bus", _WS),

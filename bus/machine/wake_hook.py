@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bus.machine.aside import in_thread
+from bus.machine.hosts import Turns
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
@@ -23,7 +24,8 @@ T = TypeVar("T")
 
 Guard = Callable[[], None]
 
-_MOST: Final = 64  # events of one wake-up; the kernel tells of the others in the next
+_MOST: Final = 64  # events of one wake-up that are handled as they come; beyond, hosts take turns
+_TURN_S: Final = 0.004  # the time for readers in one wake-up
 _SHORT_S: Final = 0.001
 _FD_SETSIZE: Final = 1024  # the descriptors that select() takes
 
@@ -32,15 +34,17 @@ class _Selector(selectors.EpollSelector):
     """A selector that calls guards and readers itself, and tells the loop of all other events.
 
     A reader that is called here costs a third of one that passes through asyncio's handles and queue. The
-    loop's timers and calls have their turn after at most `_MOST` readers.
+    loop's timers and calls have their turn after `_TURN_S`. Where more is ready, hosts take turns.
     """
 
-    def __init__(self, on_fault: Callable[[str, BaseException], None]) -> None:
+    def __init__(self, on_fault: Callable[[str, BaseException], None], time: Callable[[], float]) -> None:
         super().__init__()
+        self._time = time
         self.guards: tuple[Guard, ...] = ()
         self.readers: dict[int, Callable[[], object]] = {}
         self._on_fault = on_fault
         self._fresh: set[int] = set()
+        self._turns = Turns()
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
 
@@ -89,21 +93,55 @@ class _Selector(selectors.EpollSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready, fresh, others = self._poll(timeout), self._fresh, list[tuple[int, int]]()
+        are_many = len(ready) == _MOST or bool(self._turns.waiting)
+        if are_many:  # there may be more, of other hosts
+            ready = self._epoll.poll(0, max(_MOST, len(self._keys)))
         fresh.clear()
         for guard in self.guards:
             self._call("a guard failed", guard)
+        if are_many:
+            return self._known(self._in_turns(ready))
+        end_s = self._time() + _TURN_S if len(ready) > 1 else 0.0
         for number, events in ready:
             reader = self.readers.get(number) if events == select.EPOLLIN else None
             if reader is None:
                 others.append((number, events))
             elif number not in fresh:
-                try:
-                    reader()
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    self._on_fault("a reader failed", error)
+                self._read(reader)
+                if end_s and self._time() > end_s:
+                    self._put_off(ready, number)
+                    break
         return self._known(others) if others else []
+
+    def _read(self, reader: Callable[[], object]) -> None:
+        try:
+            reader()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._on_fault("a reader failed", error)
+
+    def _put_off(self, ready: list[tuple[int, int]], last: int) -> None:
+        """Have what comes after the `last` descriptor wait for the next wake-up: hosts take turns in it."""
+        numbers = [number for number, _ in ready]
+        for number in numbers[numbers.index(last) + 1 :]:
+            self._turns.put(number)
+
+    def _in_turns(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Call readers for the time of a turn, and return events that have none. Hosts take turns."""
+        turns, waiting, others = self._turns, dict(ready), list[tuple[int, int]]()
+        for number in waiting:
+            turns.put(number)
+        end_s = self._time() + _TURN_S
+        while turns.waiting and len(others) < _MOST and self._time() <= end_s:
+            number = turns.take()
+            events = waiting.pop(number, 0)  # 0: it waits no more
+            reader = self.readers.get(number) if events == select.EPOLLIN else None
+            if reader is None and events:
+                others.append((number, events))
+            elif reader is not None and number not in self._fresh:
+                self._read(reader)
+        return others
 
     def _poll(self, timeout: float | None) -> list[tuple[int, int]]:
         """Wait for events. epoll would round a short time up to a whole millisecond."""
@@ -139,7 +177,7 @@ class WakefulLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(self) -> None:
-        self._waking = _Selector(self._on_fault)
+        self._waking = _Selector(self._on_fault, self.time)
         super().__init__(self._waking)
 
     def add_reader(  # type: ignore[override]

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Final
 
+from bus.machine.hosts import HOSTS
+
 SPARE: Final = 32
 """The descriptors that peers cannot take; or a quarter of all, where that is less."""
 FULL: Final = "connections full"
@@ -80,6 +82,8 @@ class Seat:
     def __init__(self, host: str, descriptor: int, close: Close, books: "tuple[_Book, ...]") -> None:
         self.host, self.descriptor, self.close, self.met = host, descriptor, close, False
         self.path = path_of(host)
+        if self.path:
+            HOSTS[descriptor] = self.path[0]
         self._books = books
         for book in books:
             book.take(self)
@@ -94,6 +98,8 @@ class Seat:
     def leave(self) -> None:
         """Free the place. Idempotent."""
         books, self._books = self._books, ()
+        if books and self.path and HOSTS.get(self.descriptor) is self.path[0]:  # else it is the next one's
+            del HOSTS[self.descriptor]
         for book in books:
             book.leave(self)
 

@@ -3,11 +3,12 @@
 import asyncio
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 
+from bus.machine.hosts import HOSTS
 from bus.machine.wake_hook import Standstill, WakefulLoop
 
 
@@ -189,3 +190,99 @@ def test_a_hushed_descriptor_is_heard_again_when_it_is_heeded(loop: WakefulLoop,
     loop.hush(ends[0])
     loop.remove_reader(ends[0])
     loop.heed(ends[0])  # no error: it is watched no more
+
+
+STRANGER = "192.0.2.66"
+MANY = 300
+
+
+class Crowd:
+    """Connections of a stranger, of which each always has a byte to read, and a loop that reads them.
+
+    `told` has what was heard, in order: 0 to `MANY` - 1 of the stranger, others by what `beside` was given. A
+    read of the stranger takes `takes_s`.
+    """
+
+    def __init__(self, held: ExitStack, takes_s: float = 0.0) -> None:
+        self.loop, self.told, self._held = held.enter_context(closing(Clocked())), list[int](), held
+        for at in range(MANY):
+            near = self._pair()
+            HOSTS[near.fileno()] = STRANGER
+            held.callback(HOSTS.pop, near.fileno())
+            self.loop.add_reader(near, self._read, at, takes_s)
+
+    def _pair(self) -> socket.socket:
+        near, far = (self._held.enter_context(one) for one in socket.socketpair())
+        self._held.callback(self.loop.remove_reader, near)
+        far.send(b"x")
+        return near
+
+    def _read(self, name: int, takes_s: float) -> None:
+        self.told.append(name)
+        self.loop.now += takes_s
+
+    def beside(self, name: int) -> None:
+        """Have another host wait, which has come last."""
+        self.loop.add_reader(self._pair(), self._read, name, 0.0)
+
+
+@pytest.fixture
+def held() -> Iterator[ExitStack]:
+    with ExitStack() as held:
+        yield held
+
+
+def test_a_host_with_many_connections_has_one_turn_between_those_of_others(held: ExitStack) -> None:
+    crowd = Crowd(held)
+    crowd.beside(-1)
+    crowd.beside(-2)
+    turn(crowd.loop)
+    assert {-1, -2} <= set(crowd.told[:3])
+
+
+def test_reads_that_take_long_leave_the_others_to_the_next_turn_and_none_is_left_out(
+    held: ExitStack,
+) -> None:
+    crowd = Crowd(held, takes_s=0.001)
+    turn(crowd.loop)
+    assert len(crowd.told) < 10
+    crowd.beside(-1)
+    before = len(crowd.told)
+    turn(crowd.loop)
+    assert -1 in crowd.told[before : before + 2]
+    while len(crowd.told) < 2 * MANY:
+        turn(crowd.loop)
+    of_stranger = [name for name in crowd.told if name >= 0]
+    assert sorted(of_stranger[:MANY]) == list(range(MANY))  # each once before any twice
+
+
+def test_few_connections_that_take_long_have_short_turns_too(held: ExitStack) -> None:
+    loop, told = held.enter_context(closing(Clocked())), list[int]()
+
+    def read(at: int) -> None:
+        told.append(at)
+        loop.now += 0.003
+
+    for at in range(6):
+        near, far = (held.enter_context(one) for one in socket.socketpair())
+        far.send(b"x")
+        loop.add_reader(near, read, at)
+        held.callback(loop.remove_reader, near)
+    turn(loop)
+    assert len(told) == 2
+    turn(loop)
+    turn(loop)
+    assert sorted(told) == list(range(6))
+
+
+def test_who_waits_and_has_gone_costs_no_turn(held: ExitStack) -> None:
+    crowd = Crowd(held, takes_s=0.001)
+    turn(crowd.loop)
+    loop, before = crowd.loop, len(crowd.told)
+    for number in list(HOSTS):
+        loop.remove_reader(number)
+    crowd.beside(-1)
+    turn(loop)
+    assert crowd.told[before:] == [-1]
+    turn(loop)
+    assert crowd.told[before:] == [-1, -1]
