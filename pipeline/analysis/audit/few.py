@@ -97,9 +97,9 @@ def values(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[Any, ...]]
     return zip(*columns, strict=True)
 
 
-def found(picked: "pa.Table", ahead: Mapping[str, int], asked: Asked) -> Found:
-    """Find the episodes of the suspects among the rows that were picked."""
-    its, names = sights(picked, ahead, sorted({side for sides in asked.joins.values() for side in sides}))
+def found(rows: "pa.Table", ahead: Mapping[str, int], asked: Asked) -> Found:
+    """Find the episodes of suspects."""
+    its, names = sights(rows, ahead, sorted({side for sides in asked.joins.values() for side in sides}))
     if asked.joins:
         its = with_entries(its, names, asked.joins, asked.at.by_envelope)
     episode = divided(its, asked.at, asked.window_ns, asked.span)

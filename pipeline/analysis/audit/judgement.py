@@ -60,12 +60,10 @@ def judge_few(
     pieces: Pieces, expected: Expected, recorded: causes.Recorded, window_ns: int, span: Span
 ) -> Judged | None:
     """Judge in Python. None if more holes were recorded than the driver holds."""
-    picked = pieces.keyed
-    good = picked.filter(picked["home"].is_valid())
-    its = recorded._replace(ahead=ahead_by(least_of(few.values(good, _WIRE)), recorded.at))
+    its = recorded._replace(ahead=ahead_by(least_of(pieces.sample(_WIRE)), recorded.at))
     homes = {its.at.segments[home] for home, _ in expected.routes}
     asked_for = few.Asked(its.at, replays.sides(its.taken, its.at), homes, window_ns, span)
-    every, seen = few.found(picked, its.ahead, asked_for)
+    every, seen = few.found(pieces.suspects(), its.ahead, asked_for)
     counts = Counter({one.pattern: 0 for one in every})
     counts.update(one.pattern for one in every if one.inside)
     numbered = ((key, n, seen[key[0]]) for key, n in counts.items())

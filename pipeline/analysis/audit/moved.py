@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.audit.few import values
 from pipeline.analysis.shared import drifts, inventory, restarts, steps, sums
 from pipeline.analysis.shared.clocks import Pair
 from pipeline.analysis.shared.drifts import Drift
@@ -66,8 +65,6 @@ def _in_step(
 def _pairs(rows: "DataFrame", at: Places, looked: "Looked", runs: Sequence[inventory.Run]) -> list[Pair]:
     """Measure runs by the frames without a fault of the sample."""
     if looked.pieces is not None:
-        keyed = looked.pieces.keyed
-        good = keyed.filter(keyed["home"].is_valid())
-        return restarts.pairs_of(values(good, restarts.COLUMNS), runs)
+        return restarts.pairs_of(looked.pieces.sample(restarts.COLUMNS), runs)
     sample = F.broadcast(looked.wanted.where("home IS NOT NULL").select("key"))
     return restarts.planned_pairs(sums.with_key(rows, at).join(sample, "key"), runs)

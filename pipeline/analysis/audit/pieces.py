@@ -7,12 +7,13 @@ has to be read again for that.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from capture.schema import BRIDGE, Direction, Kind
 from pipeline.analysis.audit.few import values
 from pipeline.analysis.audit.quiet import SLACK_NS
 from pipeline.analysis.audit.replays import STOOD_BY
+from pipeline.analysis.audit.sights import COLUMNS
 from pipeline.analysis.shared.drifts import DRIFT_NS, Plan, planned
 from pipeline.analysis.shared.inventory import Run
 from pipeline.analysis.shared.service import GAP_MS, is_pause
@@ -28,6 +29,7 @@ _WIDEST_NS: Final = 250_000_000
 """Between the times of two rows and those of the pieces that they are in, at most."""
 _RUN: Final = ("gateway", "boot")
 _TIMES: Final = ("first_ns", "last_ns")
+_ENDS: Final = ("first_seq", "first_ns", "last_seq", "last_ns")
 _FRAME: Final = ("key", "gateway", "hub", "bus", "dir", "peer", "n", "first_ns")
 _COVERED: Final = 0.75
 """The part of the time of a gateway's frames in which they have to show that its clock ran evenly."""
@@ -40,21 +42,28 @@ class Pieces(NamedTuple):
     table: "pa.Table"
     width_ns: int
 
-    @property
-    def keyed(self) -> "pa.Table":
-        """The rows of suspects and of the sample."""
-        return self.table.filter(self.table["key"].is_valid())
-
-    @property
-    def _of_frames(self) -> "pa.Table":
+    def suspects(self) -> "pa.Table":
+        """Return the rows of suspects, with the columns that `pipeline.analysis.audit.sights` takes."""
         import pyarrow.compute as pc
 
-        return self.table.filter(pc.equal(self.table["kind"], Kind.FRAME.value))
+        is_one = pc.and_(self.table["key"].is_valid(), self.table["home"].is_null())
+        return self.table.select(COLUMNS).filter(is_one)
+
+    def sample(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of the sample with these columns."""
+        return values(self.table.select(names).filter(self.table["home"].is_valid()), names)
+
+    def _of_frames(self, *names: str) -> "pa.Table":
+        import pyarrow.compute as pc
+
+        return self.table.select(names).filter(pc.equal(self.table["kind"], Kind.FRAME.value))
 
     def are_sent_again(self) -> bool:
         """Return whether a bridge put a suspect that it had not received, or only while it stood by."""
         put, entered = set[tuple[int, str]](), set[tuple[int, str]]()
-        for key, hub, way, stood_by in values(self.keyed, ("key", "hub", "dir", STOOD_BY)):
+        names = "key", "hub", "dir", STOOD_BY
+        keyed = self.table.select(names).filter(self.table["key"].is_valid())
+        for key, hub, way, stood_by in values(keyed, names):
             if hub.startswith(BRIDGE) and not stood_by:
                 (put if way == Direction.TX else entered).add((key, hub))
         return not put <= entered
@@ -64,7 +73,7 @@ class Pieces(NamedTuple):
         CAN has the kernel's time, which a late gateway reads later."""
         import pyarrow.compute as pc
 
-        found, pieces = list[Near](), self._of_frames
+        found, pieces = list[Near](), self._of_frames("bus", "dir", *_RUN, *_ENDS)
         is_heard = pc.equal(pieces["dir"], Direction.RX.value)
         pieces = pieces.filter(pc.invert(pc.and_(is_heard, pc.starts_with(pieces["bus"], "can "))))
         for run in pieces.group_by([*_RUN]).aggregate([]).select([*_RUN]).to_pylist():
@@ -76,8 +85,7 @@ class Pieces(NamedTuple):
         plan = planned(runs)
         if plan is None:
             return True
-        sample = self.keyed.filter(self.keyed["home"].is_valid())
-        heard, active = list(_first_heard(values(sample, _FRAME))), self._active(plan)
+        heard, active = list(_first_heard(self.sample(_FRAME))), self._active(plan)
         gateways = sorted({run.gateway for run in runs})
         known = gateways[:1]
         for gateway in gateways[1:]:
@@ -91,8 +99,9 @@ class Pieces(NamedTuple):
         """Count the times of a plan at which each gateway had frames: one that stands by has them seldom."""
         import pyarrow.compute as pc
 
-        number = pc.divide(pc.subtract(self._of_frames["first_ns"], plan.begin_ns), plan.step_ns)
-        numbered = self._of_frames.append_column("number", number)
+        pieces = self._of_frames("gateway", "first_ns")
+        number = pc.divide(pc.subtract(pieces["first_ns"], plan.begin_ns), plan.step_ns)
+        numbered = pieces.append_column("number", number)
         times = numbered.group_by(["gateway", "number"]).aggregate([])
         return Counter(times["gateway"].to_pylist())
 
@@ -118,7 +127,7 @@ class Pieces(NamedTuple):
     def _of_bridges(self) -> "pa.Table":
         import pyarrow.compute as pc
 
-        pieces = self._of_frames
+        pieces = self._of_frames("gateway", "hub", "bus", "dir", *_TIMES)
         return pieces.filter(pc.starts_with(pieces["hub"], BRIDGE))
 
     def _takeovers(self, ahead: Mapping[str, int]) -> dict[str, list[int]]:
@@ -145,7 +154,7 @@ def _jumps(pieces: "pa.Table") -> Iterator[tuple[int, int]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ends = ("first_seq", "first_ns"), ("last_seq", "last_ns")
+    ends = _ENDS[:2], _ENDS[2:]
     both = pa.concat_tables(pieces.select(names).rename_columns(["seq", "ns"]) for names in ends)
     in_order = both.sort_by([("seq", "ascending"), ("ns", "ascending")])
     apart = pc.pairwise_diff(in_order["ns"].combine_chunks())

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capture.schema import Direction
+from pipeline.analysis.audit.replays import STOOD_BY
 from pipeline.analysis.shared.places import Places
 from pipeline.input.span import Span
 
@@ -20,6 +21,7 @@ Bools = npt.NDArray[np.bool_]
 _NEVER: Final = np.iinfo(np.int64).max
 _TEXTS: Final = ("gateway", "hub", "bus")
 _NUMBERS: Final = ("key", "dir", "peer", "n", "first_ns", "last_ns", "token", "flow", "begun")
+COLUMNS: Final = (*_TEXTS, *_NUMBERS, "origin", "seq", STOOD_BY)
 
 
 class Names(NamedTuple):
@@ -75,16 +77,15 @@ class Sights(NamedTuple):
         return Sights(*(column[rows] for column in self))
 
 
-def sights(picked: "pa.Table", ahead: Mapping[str, int], sides: Sequence[str]) -> tuple[Sights, Names]:
-    """Return the rows of suspects among those that were picked. Segments may also have names of `sides`."""
-    its = picked.filter(picked["home"].is_null())
+def sights(its: "pa.Table", ahead: Mapping[str, int], sides: Sequence[str]) -> tuple[Sights, Names]:
+    """Return the rows of a table with `COLUMNS`. Segments may also have names of `sides`."""
     texts = {name: its[name].unique().to_pylist() for name in _TEXTS}
     names = Names(*(sorted({*texts[name], *(sides if name == "bus" else ())}) for name in _TEXTS))
     columns: dict[str, Any] = {name: _ints(its[name]) for name in _NUMBERS}
     columns |= {name: _numbered(its[name], known) for name, known in zip(_TEXTS, names, strict=True)}
     columns["enveloped"] = its["origin"].is_valid().to_numpy()
     columns |= {name: _ints(its[name]) for name in ("origin", "seq")}
-    columns["stood_by"] = its["stood_by"].fill_null(False).to_numpy().astype(bool)
+    columns["stood_by"] = its[STOOD_BY].fill_null(False).to_numpy().astype(bool)
     shift = np.array([ahead.get(name, 0) for name in names.gateway], np.int64)[columns["gateway"]]
     at = {"first_at": columns["first_ns"] - shift, "last_at": columns["last_ns"] - shift}
     return Sights(**columns, **at), names
