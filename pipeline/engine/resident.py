@@ -128,8 +128,11 @@ def session_in() -> "Iterator[SparkSession]":
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    from pipeline.engine.lookups import remember
+
     gateway = launch_gateway()  # type: ignore[no-untyped-call]  # that is there: it launches none
     SparkContext._ensure_initialized(gateway=gateway)
+    remember()
     java_context = gateway.jvm.JavaSparkContext(gateway.jvm.org.apache.spark.SparkContext.getOrCreate())
     conf = SparkConf(_jconf=java_context.getConf())
     with same_interrupts():

@@ -199,7 +199,12 @@ def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":
     elif where.master or not where.submitted:
         builder = builder.master(where.master or "local[*]")
     with same_interrupts():
-        return builder.config(map=dict(settings)).getOrCreate()
+        made = builder.config(map=dict(settings)).getOrCreate()
+    if not where.remote:
+        from pipeline.engine.lookups import remember
+
+        remember()
+    return made
 
 
 def with_token(remote: str) -> str:
