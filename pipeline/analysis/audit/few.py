@@ -107,9 +107,8 @@ def found(rows: "pa.Table", ahead: Mapping[str, int], asked: Asked) -> Found:
         kept = without_replays(its, episode)
         its, episode = its.take(kept), episode[kept]
     order, begins = groups(its.key, episode)
-    return (
-        _Summed(its.take(order), begins, names).found(episode[order], asked) if len(order) else Found((), ())
-    )
+    summed = _Summed(its.take(order), begins, names)
+    return summed.found(episode[order], asked) if len(order) else Found((), ())
 
 
 class _Summed:
@@ -121,32 +120,53 @@ class _Summed:
 
     def found(self, episode: Ints, asked: Asked) -> Found:
         """Sum up the rows of each episode."""
-        its, begins, heard = self._its, self._begins, self._its.heard
-        homes = np.isin(its.bus, [at for at, name in enumerate(self._names.bus) if name in asked.known])
-        first, opener = self._first(~homes), self._first(np.zeros(len(heard), bool))
+        first, opener = self._first(asked.known), self._first()
         number, seen = self._counted()
-        names = [*self._names.bus, ""]
-        firsts = [names[bus] for bus in np.where(heard[first], its.bus[first], -1).tolist()]
-        begun_ns, most = np.minimum.reduceat(its.first_ns, begins), np.maximum.reduceat
-        heard_ns = np.minimum.reduceat(np.where(heard, its.first_ns, its.last_ns.max() + 1), begins)
-        patterns = zip(
-            number, firsts, most(its.flow, begins).tolist(), most(its.begun, begins).tolist(), strict=True
-        )
-        enveloped = np.logical_or.reduceat(its.enveloped, begins).tolist()
+        begun_ns = self._least("first_ns")
         columns = (
-            its.key[begins].tolist(), episode[begins].tolist(), patterns,
-            np.where(heard[first], heard_ns, begun_ns).tolist(),
+            self._its.key[self._begins].tolist(),
+            episode[self._begins].tolist(),
+            self._patterns(number, first),
+            self._heard_ns(begun_ns, first),
             [asked.span.touches(at_ns, at_ns) for at_ns in begun_ns.tolist()],
-            np.minimum.reduceat(its.first_at, begins).tolist(), most(its.last_at, begins).tolist(),
-            most(its.last_ns, begins).tolist(), self._matched(),
-            _or_none(most(its.origin, begins), enveloped), _or_none(most(its.seq, begins), enveloped),
-            most(its.token, begins).tolist(), self._entered(opener),
-        )  # fmt: skip
+            self._least("first_at").tolist(),
+            *(self._most(name) for name in ("last_at", "last_ns")),
+            self._matched(),
+            *(self._of_envelopes(name) for name in ("origin", "seq")),
+            self._most("token"),
+            self._entered(opener),
+        )
         return Found([*map(Episode._make, zip(*columns, strict=True))], seen)
 
-    def _first(self, later: Any) -> Ints:
-        """Return who heard each episode first: of those rows that are not `later`, if there are any."""
+    def _least(self, name: str) -> Ints:
+        found: Ints = np.minimum.reduceat(self._its._asdict()[name], self._begins)
+        return found
+
+    def _most(self, name: str) -> list[int]:
+        found: list[int] = np.maximum.reduceat(self._its._asdict()[name], self._begins).tolist()
+        return found
+
+    def _of_envelopes(self, name: str) -> list[int | None]:
+        known = np.logical_or.reduceat(self._its.enveloped, self._begins).tolist()
+        return [value if is_known else None for value, is_known in zip(self._most(name), known, strict=True)]
+
+    def _patterns(self, number: list[int], first: Ints) -> Iterator[PatternKey]:
+        """Yield the fault pattern of each episode, with the segment that heard it `first`."""
+        its, names = self._its, [*self._names.bus, ""]
+        firsts = [names[bus] for bus in np.where(its.heard[first], its.bus[first], -1).tolist()]
+        return zip(number, firsts, self._most("flow"), self._most("begun"), strict=True)
+
+    def _heard_ns(self, begun_ns: Ints, first: Ints) -> list[int]:
+        """Return when each episode was heard first; of what nobody heard, when it began."""
         its = self._its
+        heard_ns = np.minimum.reduceat(np.where(its.heard, its.first_ns, its.last_ns.max() + 1), self._begins)
+        found: list[int] = np.where(its.heard[first], heard_ns, begun_ns).tolist()
+        return found
+
+    def _first(self, known: Collection[str] = ()) -> Ints:
+        """Return the row of who heard each episode first: on a segment that is `known`, if one did."""
+        its = self._its
+        later = ~np.isin(its.bus, [bus for bus, name in enumerate(self._names.bus) if name in known])
         order = np.lexsort((its.bus, its.hub, its.first_at, later, ~its.heard, self._group))
         return order[self._begins]
 
@@ -198,7 +218,3 @@ class _Summed:
         its, names = self._its, self._names
         hub = names.gateway[its.gateway[row]], names.hub[its.hub[row]]
         return Seen(hub, names.bus[its.bus[row]], int(its.dir[row]), int(n))
-
-
-def _or_none(column: Ints, known: Sequence[bool]) -> list[int | None]:
-    return [value if is_known else None for value, is_known in zip(column.tolist(), known, strict=True)]
