@@ -26,7 +26,7 @@ def test_a_line_that_is_no_socket_costs_no_descriptor() -> None:
         BusPort(bus)
         prepare_slcan(bus, None, None)
         bus.serialPortOrig = line
-    assert descriptors() == before
+    assert descriptors() <= before  # of a test before, some may have been
     os.close(read)
     os.close(write)
 
