@@ -13,10 +13,12 @@ from pipeline.analysis.audit.episodes import BOTH, BY_CONTENT, BY_ENVELOPE
 from pipeline.analysis.audit.explain import Seen
 from pipeline.analysis.audit.labels import Label, PatternKey
 from pipeline.analysis.audit.sights import (
+    TEXTS,
     Ints,
     Names,
     Sights,
     divided,
+    group_in_order,
     groups,
     numbers,
     sights,
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 MOST: Final = 1_000_000
 """Suspects that the driver judges. It holds at most twice as many rows."""
-_TEXTS: Final = ("gateway", "hub", "bus")
 
 
 class Episode(NamedTuple):
@@ -92,7 +93,7 @@ def values(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[Any, ...]]
     known: dict[str, str] = {}
     columns = [table[name].to_pylist() for name in names]
     for number, name in enumerate(names):
-        if name in _TEXTS:
+        if name in TEXTS:
             columns[number] = [known.setdefault(one, one) for one in columns[number]]
     return zip(*columns, strict=True)
 
@@ -116,7 +117,7 @@ class _Summed:
 
     def __init__(self, its: Sights, begins: Ints, names: Names) -> None:
         self._its, self._begins, self._names = its, begins, names
-        self._group = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(its.key)))
+        self._group = group_in_order(len(its.key), begins)
 
     def found(self, episode: Ints, asked: Asked) -> Found:
         """Sum up the rows of each episode."""

@@ -19,9 +19,10 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _NEVER: Final = np.iinfo(np.int64).max
-_TEXTS: Final = ("gateway", "hub", "bus")
+TEXTS: Final = ("gateway", "hub", "bus")
+"""The columns that name places."""
 _NUMBERS: Final = ("key", "dir", "peer", "n", "first_ns", "last_ns", "token", "flow", "begun")
-COLUMNS: Final = (*_TEXTS, *_NUMBERS, "origin", "seq", STOOD_BY)
+COLUMNS: Final = (*TEXTS, *_NUMBERS, "origin", "seq", STOOD_BY)
 
 
 class Names(NamedTuple):
@@ -79,13 +80,13 @@ class Sights(NamedTuple):
 
 def sights(its: "pa.Table", ahead: Mapping[str, int], sides: Sequence[str]) -> tuple[Sights, Names]:
     """Return the rows of a table with `COLUMNS`. Segments may also have names of `sides`."""
-    texts = {name: its[name].unique().to_pylist() for name in _TEXTS}
-    names = Names(*(sorted({*texts[name], *(sides if name == "bus" else ())}) for name in _TEXTS))
+    texts = {name: its[name].unique().to_pylist() for name in TEXTS}
+    names = Names(*(sorted({*texts[name], *(sides if name == "bus" else ())}) for name in TEXTS))
     columns: dict[str, Any] = {name: _ints(its[name]) for name in _NUMBERS}
-    columns |= {name: _numbered(its[name], known) for name, known in zip(_TEXTS, names, strict=True)}
+    columns |= {name: _numbered(its[name], known) for name, known in zip(TEXTS, names, strict=True)}
     columns["enveloped"] = its["origin"].is_valid().to_numpy()
     columns |= {name: _ints(its[name]) for name in ("origin", "seq")}
-    columns["stood_by"] = its[STOOD_BY].fill_null(False).to_numpy().astype(bool)
+    columns[STOOD_BY] = its[STOOD_BY].fill_null(False).to_numpy().astype(bool)
     shift = np.array([ahead.get(name, 0) for name in names.gateway], np.int64)[columns["gateway"]]
     at = {"first_at": columns["first_ns"] - shift, "last_at": columns["last_ns"] - shift}
     return Sights(**columns, **at), names
@@ -119,11 +120,12 @@ def numbers(*columns: npt.NDArray[Any]) -> Ints:
     """Number the groups of rows that are equal in all columns, from 0: the number of each row's."""
     order, begins = groups(*columns)
     found = np.zeros(len(order), np.int64)
-    found[order] = _group_in_order(len(order), begins)
+    found[order] = group_in_order(len(order), begins)
     return found
 
 
-def _group_in_order(rows: int, begins: Ints) -> Ints:
+def group_in_order(rows: int, begins: Ints) -> Ints:
+    """Return the number of the group of each of so many rows, in the order of `groups`."""
     return np.repeat(np.arange(len(begins)), np.diff(begins, append=rows))
 
 
@@ -192,18 +194,14 @@ def divided(its: Sights, at: Places, window_ns: int, span: Span) -> Ints:
 def _late(its: Sights, window_ns: int) -> Ints:
     """Return how late each row is."""
     behind = its.first_at - _least(its.first_at, numbers(its.key, its.enveloped, its.origin, its.seq))
-    order, begins = groups(its.key, its.gateway)
-    group = _group_in_order(len(order), begins)
-    in_time = order[np.lexsort((its.first_at[order], group))]
-    at, rows = its.first_at[in_time], np.arange(len(order))
-    # of rows of one time all are known: each row looks at the last of them
-    is_last = np.ones(len(order), bool)
-    is_last[:-1] = (at[1:] != at[:-1]) | (group[1:] != group[:-1])
-    until = np.minimum.accumulate(np.where(is_last, rows, len(rows))[::-1])[::-1]
-    known = np.maximum.accumulate(np.where(its.enveloped[in_time], rows, -1))[until]
-    is_near = (known >= begins[group]) & (at - at[known] <= window_ns)
+    order, begins = groups(its.key, its.gateway, its.first_at)
+    at, owner = its.first_at[order], numbers(its.key, its.gateway)[order]
+    last_of_time = np.append(begins[1:], len(order))[group_in_order(len(order), begins)] - 1
+    rows = np.where(its.enveloped[order], np.arange(len(order)), -1)
+    known = np.maximum.accumulate(rows)[last_of_time]  # of rows of one time all are known
+    is_near = (known >= 0) & (owner[known] == owner) & (at - at[known] <= window_ns)
     late = np.zeros(len(order), np.int64)
-    late[in_time] = np.where(is_near, behind[in_time][known], 0)
+    late[order] = np.where(is_near, behind[order][known], 0)
     return late
 
 
