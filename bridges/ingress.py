@@ -4,12 +4,13 @@ Hot loops over whole batches: a message is judged where it lies and copied once.
 trunks every message has its envelope, whose hops are those left for the next appliance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from struct import Struct
 
 from bridges.admission import BARE, SIZES, Admission, hops_of
 from bridges.forms import EnvelopedBatch, MixedBatch
+from bridges.handover.entrance import KeysOf
 from bridges.runs import (
     RUN_MIN,
     Kept,
@@ -37,7 +38,7 @@ from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 
 _U32 = 0xFFFFFFFF
 _HEAD = Struct(">QBBHII")  # a batch's length and an envelope
-_ORIGIN, _KEY = Struct(">I"), Struct(">Q")  # 4 bytes into an envelope: origin, and it with the sequence
+_ORIGIN, _KEY, _KEY_AT = Struct(">I"), Struct(">Q"), 4  # in an envelope: origin, and it with the sequence
 _HOPS_LEFT = b"\0", *(bytes((hops,)) for hops in range(HOPS_MAX))
 _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
@@ -149,11 +150,11 @@ def admit_stamped(
     admission: Admission,
     sequence: int,
     stats: Stats,
-    key_of: Callable[[bytes], int] | None = None,
+    keys_of: KeysOf | None = None,
 ) -> tuple[EnvelopedBatch | None, int]:
     """Return the messages that may enter, each with its envelope, and the last sequence number used.
 
-    `key_of(frame)`, if given, returns origin and sequence of a stamp as one number; else stamps count up.
+    `keys_of`, if given, says the stamps; else they count up.
     """
     data, made = batch.keep(), _Stamped(sequence)
     scan(data, batch.count, _take_run, _stamp_each, admission, made, stats)
@@ -161,8 +162,8 @@ def admit_stamped(
         return None, made.sequence
     bare = batch if made.stamped == batch.count else None
     enveloped = b"".join(made.parts)
-    if key_of is not None:
-        enveloped = _restamped(enveloped, made.count, admission.origin, key_of)
+    if keys_of is not None:
+        enveloped = _restamped(enveloped, made.count, admission.origin, keys_of)
     return EnvelopedBatch(enveloped, made.count, bare, tuple(made.spent), tuple(made.opaque)), made.sequence
 
 
@@ -263,12 +264,34 @@ def _stamp_each(
     return position
 
 
-def _restamped(data: bytes, count: int, origin: int, key_of: Callable[[bytes], int]) -> bytes:
-    """Return messages with the key that `key_of(frame)` returns in those just stamped with `origin`."""
-    made, position = bytearray(data), 0
+def _restamped(data: bytes, count: int, origin: int, keys_of: KeysOf) -> bytes:
+    """Return messages with the keys that `keys_of(frames)` returns in those just stamped with `origin`."""
+    made = bytearray(data)
+    scan(data, count, _restamp_run, _restamp_each, made, origin, keys_of)
+    return bytes(made)
+
+
+def _restamp_run(data: bytes, run: Run, made: bytearray, origin: int, keys_of: KeysOf) -> bool:
+    at = run.start + LENGTH_BYTES + _KEY_AT
+    if cut(data, run, at - run.start, _ORIGIN.size).count(_ORIGIN.pack(origin)) < run.messages:
+        return False
+    keys = keys_of(cut(data, run, run.frame, run.stride - run.frame))
+    packed = Struct(f">{run.messages}Q").pack(*keys)
+    for place in range(_KEY.size):
+        made[at + place : run.stop : run.stride] = packed[place :: _KEY.size]
+    return True
+
+
+def _restamp_each(
+    data: bytes, position: int, count: int, made: bytearray, origin: int, keys_of: KeysOf
+) -> int:
+    places, frames = list[int](), list[bytes]()
     for _ in range(count):
         start = position + LENGTH_BYTES
-        position = start + LENGTH.unpack_from(made, position)[0]
-        if _ORIGIN.unpack_from(made, start + 4)[0] == origin:
-            _KEY.pack_into(made, start + 4, key_of(data[start + ENVELOPE_BYTES : position]))
-    return bytes(made)
+        position = start + LENGTH.unpack_from(data, position)[0]
+        if _ORIGIN.unpack_from(data, start + _KEY_AT)[0] == origin:
+            places.append(start + _KEY_AT)
+            frames.append(data[start + ENVELOPE_BYTES : position])
+    for place, key in zip(places, keys_of(frames), strict=True):
+        _KEY.pack_into(made, place, key)
+    return position

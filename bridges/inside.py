@@ -85,8 +85,8 @@ class Inside(WatchedHub):
         self.seen.advance(self.clock())
         if not self.stamps:
             return admit_bare(batch, admission, stats)
-        key_of = None if self.gate is None else self.gate.key_of
-        admitted, self.sequence = admit_stamped(batch, admission, self.sequence, stats, key_of)
+        keys_of = None if self.gate is None else self.gate.keys_of
+        admitted, self.sequence = admit_stamped(batch, admission, self.sequence, stats, keys_of)
         return admitted
 
     def pass_on(self, batch: Batch, origin: Pipe | None) -> None:

@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol
 from bus.ledger import Stats
 from bus.wire.batch import Batch
 
-KeyOf = Callable[[bytes], int]
-"""Returns the stamp for a message without an envelope, origin and sequence as one number."""
+KeysOf = Callable[[list[bytes]], list[int]]
+"""Returns the stamps for messages without envelopes, origin and sequence of each as one number."""
 
 
 class Rank(NamedTuple):
@@ -65,12 +65,12 @@ class GatedSide(Protocol):
 class Entrance(Protocol):
     """The duties of the entrance of a bridge; `gate.Gate` and `parallel.Parallel` are the two kinds.
 
-    `forwarding`: this gateway forwards now. `key_of`: the stamps where a side is a trunk, the same at all
+    `forwarding`: this gateway forwards now. `keys_of`: the stamps where a side is a trunk, the same at all
     candidates; None where no side is one.
     """
 
     forwarding: bool
-    key_of: KeyOf | None
+    keys_of: KeysOf | None
 
     def revise(self, sides: Sequence[GatedSide]) -> None:
         """Change to other sides and rules, between two batches."""

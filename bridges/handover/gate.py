@@ -8,10 +8,11 @@ from itertools import groupby
 from operator import itemgetter
 
 from bridges.forms import EnvelopedBatch, MixedBatch
-from bridges.handover.entrance import ALONE, GatedSide, KeyOf, Rank
+from bridges.handover.entrance import ALONE, GatedSide, KeysOf, Rank
+from bridges.handover.in_order import InOrderWindow
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import AGE_S, Due, Window
+from bridges.handover.window import AGE_S, Due
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -40,8 +41,8 @@ class Gate:
     `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
     checks its lease first; `on_lapse()` is called when the answer is no. `age_s`: how long the window keeps a
     frame. Messages that candidates of other ranks than `rank` have stamped as theirs do not come in.
-    `forwarding` says whether the gate is open. `key_of`: where a side is a trunk, returns the stamp for a
-    message without an envelope, the same as any other candidate's: origin and sequence as one number.
+    `forwarding` says whether the gate is open. `keys_of`: where a side is a trunk, returns the stamps for
+    messages without envelopes, the same as any other candidate's: origin and sequence as one number.
     `in_doubt()` tells whether no broker confirms that this one may forward: some sides send nothing then.
     """
 
@@ -65,8 +66,8 @@ class Gate:
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
-        self.window = Window(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
-        self.key_of: KeyOf | None = None if self._stamps is None else self.window.key_of
+        self.window = InOrderWindow(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
+        self.keys_of: KeysOf | None = None if self._stamps is None else self.window.keys_of
 
     def _stamp_by(self, rank: Rank) -> None:
         self._rank, self._private = rank, private_origin(self._origin, rank.number)
@@ -92,7 +93,7 @@ class Gate:
         places = [next((n for n, new in enumerate(sides) if new is old), None) for old in self._sides]
         self._stamps = self._stamps_for(sides, self._stamps)
         self.window.revise(_rules(sides), places, self._stamps)
-        self.key_of = None if self._stamps is None else self.window.key_of
+        self.keys_of = None if self._stamps is None else self.window.keys_of
         replayed, self._replayed = self._replayed, Counter()
         for (old, frame), count in replayed.items():
             if (place := places[old]) is not None:
@@ -123,8 +124,7 @@ class Gate:
                 rest = self._without_sent(side, rest, stats)
             return self._without_late(side, rest, stats, now) if rest and self._replayed else rest
         self.window.advance(now)
-        for message in payloads(batch):
-            stats.reject(self.window.hear(side, message, now))
+        self.window.hear_all(side, batch, now, stats)
         return None
 
     def _without_others(self, batch: Batch, stats: Stats) -> Batch | None:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 COUNT = 65536
 BYTES = 16 << 20
@@ -62,6 +63,14 @@ class Heard:
         full = len(self._frames) >= self._count or self._bytes + size > self._size_bytes
         return next(iter(self._frames), None) if full else None
 
+    def has_room(self, count: int, size_bytes: int) -> bool:
+        """Tell whether so many more frames find room without one that must go."""
+        return len(self._frames) + count <= self._count and self._bytes + size_bytes <= self._size_bytes
+
+    def knows(self, frames: Iterable[bytes]) -> bool:
+        """Tell whether one of these contents is there."""
+        return not self._by_frame.keys().isdisjoint(frames)
+
     def oldest(self, side: int, frame: bytes, among: Callable[[Noted], bool]) -> Noted | None:
         """Return the oldest frame of this content, `among` some, that may yet be heard on a side."""
         for noted in self._by_frame.get(frame, ()):
@@ -76,6 +85,13 @@ class Heard:
             self.by_key[noted.key] = noted
         self._by_frame.setdefault(noted.frame, deque()).append(noted)
         self._bytes += len(noted.frame)
+
+    def merge(self, some: Iterable[Noted]) -> None:
+        """Add frames that were heard among those that are there, by their numbers."""
+        every = sorted([*self._frames, *some], key=attrgetter("number"))
+        self.clear()
+        for noted in every:
+            self.add(noted)
 
     def remove(self, noted: Noted) -> None:
         """Remove a frame that is there."""

@@ -1,5 +1,9 @@
 """The frames that came out lately: how long they took, and the last of each topic. Pure."""
 
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from bus.wire.frame import FRAME_BYTES_MIN, is_frame
 
 LAG_S = 2.0
@@ -27,13 +31,24 @@ class Lag:
         return max(self._before_s, self._now_s)
 
 
+class _Passed(NamedTuple):
+    """Frames that came out at once on a side, and the place of the last of them in the order of hearing."""
+
+    side: int
+    frames: Sequence[bytes]
+    number: int
+    at_s: float
+
+
 class LastOut:
     """The last frame that came out of each topic and side, by its place in the order of hearing."""
 
-    __slots__ = ("_last",)
+    __slots__ = ("_count", "_last", "_passed")
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, bytes], int] = {}
+        self._passed: deque[_Passed] = deque()  # of many, few are ever asked for
+        self._count = 0
 
     def note(self, side: int, frame: bytes, number: int) -> None:
         """Note that a frame came out on a side."""
@@ -42,13 +57,36 @@ class LastOut:
         key = side, _topic(frame)
         self._last[key] = max(number, self._last.get(key, 0))
 
+    def note_all(self, side: int, frames: Sequence[bytes], number: int, now: float) -> None:
+        """Note that frames came out on a side, in place of which the number of the last one will do."""
+        self._passed.append(_Passed(side, frames, number, now))
+        self._count += len(frames)
+        if self._count > TOPICS:
+            self._look()
+
+    def forget_before(self, oldest_s: float) -> None:
+        """Forget what came out at once before a time: nobody asks about frames that are older."""
+        while self._passed and self._passed[0].at_s < oldest_s:
+            self._count -= len(self._passed.popleft().frames)
+
+    def _look(self) -> None:
+        for side, frames, number, _ in self._passed:
+            for frame in frames:
+                self.note(side, frame, number)
+        self._passed.clear()
+        self._count = 0
+
     def is_overtaken(self, side: int, frame: bytes, number: int) -> bool:
         """Tell whether a later frame of the same topic came out on a side."""
+        if self._passed:
+            self._look()
         return number < self._last.get((side, _topic(frame)), 0)
 
     def clear(self) -> None:
         """Forget what came out."""
         self._last.clear()
+        self._passed.clear()
+        self._count = 0
 
 
 def _topic(frame: bytes) -> bytes:

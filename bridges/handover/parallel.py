@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bridges.handover.copies import EarlyCopies
-from bridges.handover.entrance import ALONE, GatedSide, KeyOf, Rank
+from bridges.handover.entrance import ALONE, GatedSide, KeysOf, Rank
 from bridges.handover.stamps import Stamps
 from bridges.holdoff import STEP_S
 from bus.ledger import Stats
@@ -56,21 +56,21 @@ class Parallel:
     def revise(self, sides: Sequence[GatedSide]) -> None:
         """Change to other sides. What is kept back of a side that has gone is let go."""
         self._sides = tuple(sides)
-        self.key_of: KeyOf | None = self._key if any(side.trunk for side in sides) else None
+        self.keys_of: KeysOf | None = self._keys if any(side.trunk for side in sides) else None
         gone = [kept for kept in self._kept if kept.side not in self._sides]
         self._kept = deque(kept for kept in self._kept if kept.side in self._sides)
         for kept in gone:
             self._let_go(kept)
 
-    def _key(self, content: bytes) -> int:
-        return self._origin << 32 | self._copies.take(content)
+    def _keys(self, contents: list[bytes]) -> list[int]:
+        return [self._origin << 32 | number for number in map(self._copies.take, contents)]
 
     def enter(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
         """Return the messages whose stamps are sure, or need none; the others are kept back."""
         self._copies.advance(self._clock())
         if self._sides[side].trunk:
             self._learn(batch)
-        if self.key_of is None or not (self._copies.stamps.is_young or self._kept):
+        if self.keys_of is None or not (self._copies.stamps.is_young or self._kept):
             return batch
         return self._sure(self._sides[side], batch, stats)
 

@@ -1,6 +1,7 @@
 """Stamps that all candidates for a bridge put on alike: by content and its count (docs/failover.md)."""
 
 import zlib
+from collections.abc import Sequence
 
 from bus.wire.batch import Buffer
 
@@ -70,6 +71,27 @@ class Stamps:
             number = further
         self._use(first, number)
         return number
+
+    def take_all(self, frames: Sequence[bytes]) -> list[int]:
+        """Return what `take` does for each frame, in order; for frames that are new all at once."""
+        firsts = list(map(zlib.crc32, frames))
+        if not self._use_all(firsts):
+            return list(map(self.take, frames))
+        return firsts
+
+    def heard_all(self, frames: Sequence[bytes], numbers: list[int]) -> None:
+        """Do what `heard` does for each frame, in order."""
+        if list(map(zlib.crc32, frames)) != numbers or not self._use_all(numbers):
+            for frame, number in zip(frames, numbers, strict=True):
+                self.heard(frame, number)
+
+    def _use_all(self, firsts: list[int]) -> bool:
+        """Use the first numbers of contents that are all new. Return False if one is not."""
+        is_new = self._young.keys().isdisjoint(firsts) and self._old.keys().isdisjoint(firsts)
+        if not is_new or len(set(firsts)) < len(firsts):
+            return False
+        self._young.update(zip(firsts, [(number + 1) & _U32 for number in firsts], strict=True))
+        return True
 
     def heard(self, frame: Buffer, number: int) -> int:
         """Continue behind `number`, with which another candidate has stamped this frame.

@@ -15,6 +15,7 @@ from bridges.handover.sides import SideRules, Sides, moved, placed
 from bridges.handover.stamps import Stamps
 from bridges.rules import Seen
 from bus.ledger import Stats
+from bus.wire.batch import Batch, payloads
 from bus.wire.envelope import HOPS_DEFAULT, Envelope, take_apart, wrap
 from bus.wire.frame import is_frame
 
@@ -106,6 +107,11 @@ class Window:
     def __len__(self) -> int:
         return len(self._heard)
 
+    def hear_all(self, side: int, batch: Batch, now: float, stats: Stats) -> None:
+        """Note messages that came in by a side; `stats` counts why each goes no further now."""
+        for message in payloads(batch):
+            stats.reject(self.hear(side, message, now))
+
     def hear(self, side: int, message: bytes, now: float) -> str:
         """Note a message that came in by a side. Return the reason why it goes no further now."""
         found = take_apart(message)
@@ -121,13 +127,19 @@ class Window:
         noted = self._heard.oldest(side, frame, lambda one: not trunk or one.named or not one.due)
         if noted is not None:
             return self._met(noted, side, now)
-        key = self.key_of(frame) if self._stamps is not None else -1
+        key = self._key_of(frame, self._stamps) if self._stamps is not None else -1
         return self._note(side, Noted(frame, key, False, HOPS_DEFAULT, now))
 
-    def key_of(self, frame: bytes) -> int:
-        """Return the origin and sequence, as one number, that any other candidate would stamp on `frame`."""
-        assert self._stamps is not None
-        number = self._stamps.next(frame)
+    def keys_of(self, frames: Sequence[bytes]) -> list[int]:
+        """Return the origin and sequence, as one number, that other candidates would stamp on each frame."""
+        stamps, origin = self._stamps, self._origin << 32
+        assert stamps is not None
+        if stamps.is_young:
+            return [self._key_of(frame, stamps) for frame in frames]
+        return [origin | number for number in stamps.take_all(frames)]
+
+    def _key_of(self, frame: bytes, stamps: Stamps) -> int:
+        number = stamps.next(frame)
         if number is not None:
             return self._origin << 32 | number
         key = self._private()

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
+from zlib import crc32
 
 import pytest
 
@@ -172,22 +173,29 @@ def test_what_enters_a_bridge_with_trunks_has_an_envelope(
             assert (out.bare() is batch) == (account.contents == messages)
 
 
-def test_who_stamps_by_content_does_so_for_what_came_without_an_envelope_only() -> None:
+@pytest.mark.parametrize("times", [1, 3, 40])
+def test_who_stamps_by_content_does_so_for_what_came_without_an_envelope_only(times: int) -> None:
     messages = [WANTED, SINGLE["hops 15"], OTHER, b"hello", SINGLE["opaque in an envelope"]]
-    keys = {WANTED: 5 << 32 | 1, OTHER: 6 << 32 | 2, b"hello": 7 << 32 | 3}
-    batch, admission = from_payloads(messages), make(Rules(), True, False)
-    out, last = admit_stamped(batch, admission, 41, Stats(), keys.__getitem__)
+    said = [message for message in messages for _ in range(times)]
+    numbers = count(1)
+
+    def keys_of(contents: list[bytes]) -> list[int]:
+        return [crc32(content) << 32 | next(numbers) for content in contents]
+
+    out, last = admit_stamped(from_payloads(said), make(Rules(), True, False), 41, Stats(), keys_of)
     assert isinstance(out, EnvelopedBatch)
     found = [take_apart(message) for message in payloads(out)]
-    assert [part.content for part in found] == [WANTED, WANTED, OTHER, b"hello", b"hello"]
-    assert [part.envelope for part in found] == [
-        Envelope(5, 1, 8),
-        Envelope(0xC, 1, 14),
-        Envelope(6, 2, 8),
-        Envelope(7, 3, 8),
-        Envelope(0xC, 6, 1),
+    assert [part.content for part in found] == [
+        *[WANTED] * (times + 1),
+        *[OTHER] * times,
+        *[b"hello"] * (times + 1),
     ]
-    assert last == 44
+    made = [part.envelope for part in found]
+    stamped = [one for one in made if one and one.origin != 0xC]
+    contents = [WANTED] * times + [OTHER] * times + [b"hello"] * times
+    assert stamped == [Envelope(crc32(content), n, 8) for n, content in enumerate(contents, 1)]
+    assert [made[times], made[-1]] == [Envelope(0xC, 1, 14), Envelope(0xC, 6, 1)]
+    assert last == 41 + 3 * times
 
 
 def test_a_batch_is_of_frames_only_if_every_message_is_one() -> None:

@@ -1,0 +1,95 @@
+"""Messages that one side has had and another is to have, in order, many at once. Pure."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from operator import eq
+
+LOOKED_AT = 1024
+"""Messages that are searched for one; among more it may be."""
+
+
+class Stretch:
+    """Messages that were heard at once, at `heard_s`, from number `number` on in the order of hearing.
+
+    `messages` have envelopes, and `frames` are the same without.
+    """
+
+    __slots__ = ("at", "frames", "heard_s", "messages", "number")
+
+    def __init__(self, frames: list[bytes], messages: list[bytes], heard_s: float, number: int) -> None:
+        self.frames, self.messages, self.heard_s, self.number = frames, messages, heard_s, number
+        self.at = 0
+
+    def __len__(self) -> int:
+        return len(self.frames) - self.at
+
+    def left(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the messages that have not come, each with its number."""
+        return enumerate(self.messages[self.at :], self.number + self.at)
+
+
+class Stream:
+    """Stretches in the order of hearing, of `count` messages that are to come; `size_bytes` are their frames.
+
+    They come `enveloped`, or as frames.
+    """
+
+    __slots__ = ("_enveloped", "_stretches", "count", "size_bytes")
+
+    def __init__(self, enveloped: bool) -> None:
+        self._enveloped = enveloped
+        self._stretches: deque[Stretch] = deque()
+        self.count = self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def add(self, stretch: Stretch) -> None:
+        """Add a stretch that was heard last."""
+        self._stretches.append(stretch)
+        self.count += len(stretch)
+        self.size_bytes += sum(map(len, stretch.frames))
+
+    def follow(self, came: Sequence[bytes]) -> list[bytes]:
+        """Take out what is next, as far as it is what came. Return the frames of that."""
+        found = list[bytes]()
+        while self._stretches and len(found) < len(came):
+            first = self._stretches[0]
+            some = self._next(first, came[len(found) : len(found) + len(first)])
+            if not some:
+                break
+            found += first.frames[first.at : first.at + some]
+            self._pass(first, some)
+        return found
+
+    def _next(self, first: Stretch, came: Sequence[bytes]) -> int:
+        """Return how many messages of a stretch come first in what came."""
+        items = first.messages if self._enveloped else first.frames
+        wanted = items[first.at : first.at + len(came)]
+        return len(came) if wanted == came else sum(takewhile(bool, map(eq, wanted, came)))
+
+    def _pass(self, first: Stretch, count: int) -> None:
+        self.count -= count
+        self.size_bytes -= sum(map(len, first.frames[first.at : first.at + count]))
+        first.at += count
+        if not first:
+            self._stretches.popleft()
+
+    def expire(self, oldest_s: float) -> int:
+        """Forget what was heard before `oldest_s`. Return the number of messages."""
+        before = self.count
+        while self._stretches and self._stretches[0].heard_s < oldest_s:
+            self._pass(self._stretches[0], len(self._stretches[0]))
+        return before - self.count
+
+    def may_hold(self, frame: bytes) -> bool:
+        """Tell whether a frame is among these, or may be, for they are many."""
+        return self.count > LOOKED_AT or any(frame in one.frames for one in self._stretches)
+
+    def take(self) -> list[Stretch]:
+        """Return all that is to come, and forget it."""
+        found = list(self._stretches)
+        self._stretches.clear()
+        self.count = self.size_bytes = 0
+        return found
