@@ -14,16 +14,18 @@ from typing import Any, NamedTuple
 from bridges.handover.heard import Noted
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.streams import Stream, Stretch
+from bridges.handover.streams import HOPS_END, Stream, Stretch
 from bridges.handover.window import Due, Window
 from bridges.ingress import only_frames
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LAYOUT, LENGTH_MARK, MAGIC, take_apart
+from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, HOPS_MAX, LAYOUT, LENGTH_MARK, MAGIC, take_apart
 from bus.wire.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN
 
 _HEADS = 4096  # remembered
-_START_BYTES = 8  # of an envelope, up to its sequence
+_HEAD, _KEY = slice(HOPS_END, 8), slice(4, ENVELOPE_BYTES)
+_STARTS = frozenset(bytes((MAGIC, hops)) for hops in range(1, HOPS_MAX + 1))  # that a copy may have
+_FRESH = bytes((MAGIC, HOPS_DEFAULT))
 _U32 = 0xFFFFFFFF
 
 
@@ -42,18 +44,17 @@ class _Passing(dict[bytes, bool]):
         return found
 
 
-class _Starts(dict[int, bytes]):
-    """The beginning of messages that were just stamped with an origin, by their length."""
+class _Heads(dict[int, bytes]):
+    """The bytes between hops and sequence in envelopes of an origin, by the length of a frame."""
 
     def __init__(self, origin: int) -> None:
         super().__init__()
         self._origin = origin
 
     def __missing__(self, size: int) -> bytes:
-        inner = size - ENVELOPE_BYTES
-        if not 0 < inner <= FRAME_BYTES_MAX:
-            return b"\0"
-        made = LAYOUT.pack(MAGIC, HOPS_DEFAULT, LENGTH_MARK | inner, self._origin, 0)[:_START_BYTES]
+        if not 0 < size <= FRAME_BYTES_MAX:
+            return b"no frame"
+        made = LAYOUT.pack(MAGIC, HOPS_DEFAULT, LENGTH_MARK | size, self._origin, 0)[_HEAD]
         self[size] = made
         return made
 
@@ -67,7 +68,7 @@ class InOrderWindow(Window):
 
     def __init__(self, sides: Sequence[SideRules], origin: int, *rest: Any, **options: Any) -> None:
         super().__init__(sides, origin, *rest, **options)
-        self._starts = _Starts(origin)
+        self._heads = _Heads(origin)
         self._ahead, self._early = Stream(enveloped=True), Stream(enveloped=False)
         self._settle_sides()
 
@@ -114,26 +115,26 @@ class InOrderWindow(Window):
     def _go_ahead(self, frames: list[bytes], now: float) -> None:
         """Note frames of the wire that the active gateway is to put on the trunk."""
         assert self._stamps is not None
-        starts, numbers = self._starts, self._stamps.take_all(frames)
-        messages = [
-            b"%b%b%b" % (starts[ENVELOPE_BYTES + len(one)], number.to_bytes(4), one)
+        heads, numbers = self._heads, self._stamps.take_all(frames)
+        tails = [
+            b"%b%b%b" % (heads[len(one)], number.to_bytes(4), one)
             for one, number in zip(frames, numbers, strict=True)
         ]
-        self._add(self._ahead, frames, messages, now)
+        self._add(self._ahead, frames, [_FRESH] * len(frames), tails, now)
         self.stats.offered += len(frames)
         self.stats.queued += len(frames)
 
-    def _add(self, to: Stream, frames: list[bytes], messages: list[bytes], now: float) -> None:
-        to.add(Stretch(frames, messages, now, self._number + 1))
+    def _add(
+        self, to: Stream, frames: list[bytes], starts: list[bytes], tails: list[bytes], now: float
+    ) -> None:
+        to.add(Stretch(frames, starts, tails, now, self._number + 1))
         self._number += len(frames)
 
     def _hear_trunk(self, messages: list[bytes], now: float, stats: Stats) -> list[bytes]:
         """Note messages of the trunk; return those that are to be looked at alone."""
-        starts = self._starts
-        ours = [one for one in messages if one[:_START_BYTES] == starts[len(one)]]
-        others = [one for one in messages if one[:_START_BYTES] != starts[len(one)]]
+        ours, others = _divided(messages, [self._is_ours(one) for one in messages])
         known = sum(1 for _ in takewhile(self._heard.by_key.__contains__, map(_key, ours)))
-        came = self._ahead.follow(ours[known:] if known else ours)
+        came = self._ahead.follow([one[HOPS_END:] for one in ours[known:]])
         self._came_out(came, now)
         stats.reject("standby", len(came))
         left = ours[known + len(came) :]
@@ -141,6 +142,11 @@ class InOrderWindow(Window):
             stats.reject("echo", len(left))
             left = []
         return ours[:known] + left + others
+
+    def _is_ours(self, message: bytes) -> bool:
+        """Tell whether a message looks like one that a candidate has stamped, whatever its frame is."""
+        is_such = message[_HEAD] == self._heads[len(message) - ENVELOPE_BYTES]
+        return is_such and message[:HOPS_END] in _STARTS
 
     def _came_out(self, frames: list[bytes], now: float) -> None:
         self._number += len(frames)
@@ -159,7 +165,8 @@ class InOrderWindow(Window):
             return False
         assert self._stamps is not None
         self._stamps.heard_all(frames, [key & _U32 for key in keys])
-        self._add(self._early, frames, messages, now)
+        starts, tails = [one[:HOPS_END] for one in messages], [one[HOPS_END:] for one in messages]
+        self._add(self._early, frames, starts, tails, now)
         return True
 
     def _has_room(self, frames: Sequence[bytes]) -> bool:
@@ -252,11 +259,15 @@ def _each(stretches: Sequence[Stretch]) -> Iterator[_One]:
 
 def _parted(frames: list[bytes], passes: _Passing) -> tuple[list[bytes], list[bytes]]:
     """Return the frames that pass, and the others."""
-    found = [passes[one[: FRAME_BYTES_MIN + 4 * one[1]]] for one in frames]
-    if all(found):
-        return frames, []
-    return list(compress(frames, found)), list(compress(frames, map(not_, found)))
+    return _divided(frames, [passes[one[: FRAME_BYTES_MIN + 4 * one[1]]] for one in frames])
+
+
+def _divided(items: list[bytes], chosen: list[bool]) -> tuple[list[bytes], list[bytes]]:
+    """Return what is chosen, and the rest."""
+    if all(chosen):
+        return items, []
+    return list(compress(items, chosen)), list(compress(items, map(not_, chosen)))
 
 
 def _key(message: bytes) -> int:
-    return int.from_bytes(message[_START_BYTES - 4 : ENVELOPE_BYTES])
+    return int.from_bytes(message[_KEY])

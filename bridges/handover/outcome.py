@@ -8,6 +8,7 @@ from bus.wire.frame import FRAME_BYTES_MIN, is_frame
 
 LAG_S = 2.0
 TOPICS = 16384
+PASSED = 1 << 16  # frames that came out at once, of which nobody has asked for one
 
 
 class Lag:
@@ -61,7 +62,7 @@ class LastOut:
         """Note that frames came out on a side, in place of which the number of the last one will do."""
         self._passed.append(_Passed(side, frames, number, now))
         self._count += len(frames)
-        if self._count > TOPICS:
+        if self._count > PASSED:
             self._look()
 
     def forget_before(self, oldest_s: float) -> None:

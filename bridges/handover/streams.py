@@ -3,36 +3,43 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from operator import eq
+from operator import add, eq
 
 LOOKED_AT = 1024
 """Messages that are searched for one; among more it may be."""
 
 
-class Stretch:
-    """Messages that were heard at once, at `heard_s`, from number `number` on in the order of hearing.
+HOPS_END = 2
+"""The bytes of an envelope up to its hops, which are fewer where a copy crossed other appliances."""
 
-    `messages` have envelopes, and `frames` are the same without.
+
+class Stretch:
+    """Frames that were heard at once, at `heard_s`, from number `number` on in the order of hearing.
+
+    `tails` are the same in their envelopes, from behind the hops on, and `starts` what stands before these.
     """
 
-    __slots__ = ("at", "frames", "heard_s", "messages", "number")
+    __slots__ = ("at", "frames", "heard_s", "number", "starts", "tails")
 
-    def __init__(self, frames: list[bytes], messages: list[bytes], heard_s: float, number: int) -> None:
-        self.frames, self.messages, self.heard_s, self.number = frames, messages, heard_s, number
-        self.at = 0
+    def __init__(
+        self, frames: list[bytes], starts: list[bytes], tails: list[bytes], heard_s: float, number: int
+    ) -> None:
+        self.frames, self.starts, self.tails = frames, starts, tails
+        self.heard_s, self.number, self.at = heard_s, number, 0
 
     def __len__(self) -> int:
         return len(self.frames) - self.at
 
     def left(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the messages that have not come, each with its number."""
-        return enumerate(self.messages[self.at :], self.number + self.at)
+        """Yield what has not come, as messages with envelopes, each with its number."""
+        whole = map(add, self.starts[self.at :], self.tails[self.at :])
+        return enumerate(whole, self.number + self.at)
 
 
 class Stream:
     """Stretches in the order of hearing, of `count` messages that are to come; `size_bytes` are their frames.
 
-    They come `enveloped`, or as frames.
+    They come `enveloped`, then told apart by their tails, or as frames.
     """
 
     __slots__ = ("_enveloped", "_stretches", "count", "size_bytes")
@@ -65,7 +72,7 @@ class Stream:
 
     def _next(self, first: Stretch, came: Sequence[bytes]) -> int:
         """Return how many messages of a stretch come first in what came."""
-        items = first.messages if self._enveloped else first.frames
+        items = first.tails if self._enveloped else first.frames
         wanted = items[first.at : first.at + len(came)]
         return len(came) if wanted == came else sum(takewhile(bool, map(eq, wanted, came)))
 

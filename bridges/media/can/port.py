@@ -176,8 +176,14 @@ class SocketPort(DirectPort):
     def write_some(self, frames: Sequence[CanFrame]) -> int:
         if len(frames) > 1 and self._outbox is not None:
             return self._outbox.send(frames)
-        self.write(frames[0])
-        return 1
+        for count, frame in enumerate(frames):
+            try:
+                self.write(frame)
+            except OSError:
+                if not count:
+                    raise
+                return count
+        return len(frames)
 
     def state(self) -> State:
         """Return `bus-off` if the interface is up without carrier: can_bus_off() takes the carrier away."""

@@ -75,16 +75,20 @@ def by_side(due: Sequence[Due]) -> list[list[tuple[bytes, int, int]]]:
 
 
 class Active:
-    """The gateway that forwards: it stamps what it heard on the wire, and sends what comes by the trunk."""
+    """The gateway that forwards: it stamps what it heard on the wire, and sends what comes by the trunk.
 
-    def __init__(self) -> None:
-        self.stamps, self.sequence = settled(), count(1)
+    What it stamped reaches the standby with these `hops` left.
+    """
+
+    def __init__(self, hops: int) -> None:
+        self.stamps, self.sequence, self.hops = settled(), count(1), hops
         self.to_trunk: list[bytes] = []
         self.to_wire: list[bytes] = []
 
     def hear(self, frames: Sequence[bytes], now: float) -> None:
         self.stamps.advance(now)
-        self.to_trunk += [wrap(one, Envelope(OURS, self.stamps.take(one))) for one in frames]
+        stamped = (Envelope(OURS, self.stamps.take(one), self.hops) for one in frames)
+        self.to_trunk += map(wrap, frames, stamped)
 
     def far(self, number: int) -> bytes:
         """Return a frame of another gateway, which this one puts on the wire."""
@@ -96,9 +100,9 @@ class Active:
 class Scene:
     """Both listeners, beside one active gateway."""
 
-    def __init__(self, replay_s: float | None, is_young: bool) -> None:
+    def __init__(self, replay_s: float | None, is_young: bool, hops: int = 8) -> None:
         self.both = [Listener(kind, replay_s, is_young) for kind in (Window, InOrderWindow)]
-        self.active, self.now = Active(), BEGAN_S
+        self.active, self.now = Active(hops), BEGAN_S
         self.replay_s, self.fresh = replay_s, count()
 
     def hear(self, side: int, messages: Sequence[bytes]) -> None:
@@ -236,12 +240,16 @@ ODD: Sequence[Step] = (
 
 
 @given(
-    st.integers(0, 1 << 32), st.sampled_from([None, 0.1]), st.booleans(), st.sampled_from([0.0, 0.05, 0.3])
+    st.integers(0, 1 << 32),
+    st.sampled_from([None, 0.1]),
+    st.booleans(),
+    st.sampled_from([0.0, 0.05, 0.3]),
+    st.sampled_from([8, 7, 1, 0]),
 )
 def test_it_says_what_a_window_says_that_looks_at_each_message(
-    seed: int, replay_s: float | None, is_young: bool, oddly: float
+    seed: int, replay_s: float | None, is_young: bool, oddly: float, hops: int
 ) -> None:
-    scene, random = Scene(replay_s, is_young), Random(seed)
+    scene, random = Scene(replay_s, is_young, hops), Random(seed)
     for _ in range(40):
         step, argument = random.choice(ODD if random.random() < oddly else USUAL)
         step(scene, argument(random))
@@ -251,11 +259,12 @@ def test_it_says_what_a_window_says_that_looks_at_each_message(
     scene.compare()
 
 
+@pytest.mark.parametrize("hops", [8, 7, 1])
 @pytest.mark.parametrize("step", [Scene.wire, Scene.wire_after_trunk])
 def test_no_message_is_looked_at_alone_while_frames_pass_in_order(
-    step: Callable[[Scene, Any], None], monkeypatch: pytest.MonkeyPatch
+    step: Callable[[Scene, Any], None], hops: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = Scene(None, is_young=False)
+    scene = Scene(None, is_young=False, hops=hops)
     monkeypatch.setattr(Window, "hear", None)
     scene.both = scene.both[1:]
     for _ in range(20):
