@@ -3,13 +3,11 @@
 import time
 from asyncio import AbstractEventLoop, Handle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from appliance.alarms.keeping import FileKeeper, Keeper, state_path
-from appliance.alarms.outlets.making import outlet_of
-from appliance.alarms.telling import MakeOutlet
-from appliance.alarms.watch import AlarmWatch
+from appliance.alarms.of_process import AlarmsOfProcess
 from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
@@ -41,6 +39,11 @@ from topologies.model import Topology
 from topologies.picture.marks import Mark
 from topologies.resolved.files import paths_of
 from topologies.resolved.resolve import Resolved
+
+if TYPE_CHECKING:
+    from appliance.alarms.keeping import Keeper
+    from appliance.alarms.telling import MakeOutlet
+    from appliance.alarms.watch import AlarmWatch
 
 
 class Following(NamedTuple):
@@ -81,15 +84,14 @@ class Appliance:
         only: Collection[str] = (),
         sockets: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
-        keeper: Keeper | None = None,
-        make_outlet: MakeOutlet = outlet_of,
+        keeper: "Keeper | None" = None,
+        make_outlet: "MakeOutlet | None" = None,
     ) -> None:
         self.gateway, self.resolved = resolved.gateway, resolved
         self._only = frozenset(only)
         self.monitor = Monitor(self.gateway, self)
         self.health, self._recording = HealthWatch(self.monitor.record), Recording()
-        kept = keeper or FileKeeper(state_path(resolved.topology.name, self.gateway, self._only))
-        self.alarms = AlarmWatch(self.gateway, self.monitor.record, kept, make_outlet)
+        self.alarms = AlarmsOfProcess(partial(self._make_alarms, keeper, make_outlet))
         self._ring = ring_of(paths_of(resolved.keys))
         if resolved.alarms.alarms:
             self.alarms.load()
@@ -111,6 +113,14 @@ class Appliance:
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: _Drawing | None = None
+
+    def _make_alarms(self, keeper: "Keeper | None", make_outlet: "MakeOutlet | None") -> "AlarmWatch":
+        from appliance.alarms.keeping import FileKeeper, state_path
+        from appliance.alarms.outlets.making import outlet_of
+        from appliance.alarms.watch import AlarmWatch
+
+        kept = keeper or FileKeeper(state_path(self.topology.name, self.gateway, self._only))
+        return AlarmWatch(self.gateway, self.monitor.record, kept, make_outlet or outlet_of)
 
     @property
     def topology(self) -> Topology:

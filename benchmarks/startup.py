@@ -22,7 +22,7 @@ from benchmarks.command import Command, run_as_command
 from benchmarks.systems import BenchError
 
 START_S: Final = 0.4
-GATEWAY_MIB: Final = 32.0
+GATEWAY_MIB: Final = 30.0
 WRITER_MIB: Final = 80.0
 SETTLE_S: Final = 1.0
 _PORT: Final = 25_297

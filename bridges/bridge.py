@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from bridges.handover.entrance import ALONE, Entrance, Rank
-from bridges.handover.gate import Gate, never
-from bridges.handover.parallel import Parallel
-from bridges.handover.window import AGE_S
+from bridges.handover.entrance import AGE_S, ALONE, Entrance, Rank, never
 from bridges.inside import Announced, Inside
 from bridges.policy import PASS_ALL, Policy
 from bridges.rules import Rule
 from bridges.side import Port, Side
 from bus.hub import Pipe
 from bus.wire.pattern import Pattern
+
+if TYPE_CHECKING:
+    from bridges.handover.gate import Gate
+    from bridges.handover.parallel import Parallel
 
 
 def always() -> bool:
@@ -78,18 +80,22 @@ class Bridge(Inside):
         age_s: float = AGE_S,
         rank: Rank = ALONE,
         in_doubt: Callable[[], bool] = never,
-    ) -> Gate:
+    ) -> "Gate":
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
+        from bridges.handover.gate import Gate  # late: most gateways run their bridges alone
+
         rest = on_lapse, age_s, rank, in_doubt
         gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, *rest)
         self._enter_by(gate)
         return gate
 
-    def forward_beside_others(self, rank: Rank) -> Parallel:
+    def forward_beside_others(self, rank: Rank) -> "Parallel":
         """Forward, as all other candidates do at the same time, with the stamps that they share."""
+        from bridges.handover.parallel import Parallel
+
         parallel = Parallel(self.sides, self.origin, self.clock, rank)
         self._enter_by(parallel)
         return parallel

@@ -6,7 +6,7 @@ from functools import partial
 
 from bridges.admission import NO_FRAME, Admission
 from bridges.forms import MixedBatch, leaving
-from bridges.handover.gate import IN_DOUBT
+from bridges.handover.entrance import IN_DOUBT
 from bridges.holdoff import HoldOff
 from bridges.inside import Inside
 from bridges.judge import Verdicts

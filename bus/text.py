@@ -4,7 +4,6 @@ Pure.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -60,7 +59,9 @@ def hidden_in(text: str) -> str:
     """Name the first character of `text` that is no sign and no blank, such as `U+000A`; "" if none is."""
     if text.isprintable():
         return ""
-    found = (one for one in text if not one.isprintable() and unicodedata.category(one) != "Zs")
+    from unicodedata import category  # late: a gateway has no need of its tables
+
+    found = (one for one in text if not one.isprintable() and category(one) != "Zs")
     return next((f"U+{ord(one):04X}" for one in found), "")
 
 

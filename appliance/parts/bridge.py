@@ -21,9 +21,7 @@ from appliance.status.rows import LinkRow, apart
 from appliance.status.view import Beside
 from bridges.announcing import Trunks
 from bridges.bridge import Bridge
-from bridges.handover.entrance import Rank
-from bridges.handover.gate import Gate
-from bridges.handover.window import spanning
+from bridges.handover.entrance import Rank, spanning
 from bridges.policy import Policy
 from bridges.side import Side
 from bus.announcements import off_trunk
@@ -37,6 +35,7 @@ from topologies.resolved.brokers import CandidateFacts
 from topologies.resolved.buses import BusAddress
 
 if TYPE_CHECKING:
+    from bridges.handover.gate import Gate
     from bus.leases.candidacy import Candidacy
     from bus.tmq.wire import Address
 
@@ -75,6 +74,7 @@ class BridgePart(BasePart):
         self.legs: list[Leg] = []
         self._trunks = Trunks()
         self.candidacy: Candidacy | None = None
+        self._gate: Gate | None = None
         self._hearing: tuple[Hear, ...] = ()
         self._unopened: list[LinkRow] = []
         self._rows: list[
@@ -189,9 +189,9 @@ class BridgePart(BasePart):
         else:
             bounds_ms = facts.lease_ms, facts.lease_max_ms
             self.candidacy.revise(endpoints(facts), *bounds_ms, *proofs, order=facts.on)
-        if isinstance(self.hub.gate, Gate) and facts is not None:
-            self.hub.gate.keep(self._age_s(facts))
-            self.hub.gate.take_rank(Rank(facts.on, facts.of))
+        if self.candidacy is not None and facts is not None and self._gate is not None:
+            self._gate.keep(self._age_s(facts))
+            self._gate.take_rank(Rank(facts.on, facts.of))
 
     def _is_another(self, facts: CandidateFacts | None) -> bool:
         """Return whether the gateway becomes another candidate for this bridge, or none any more."""
@@ -249,7 +249,7 @@ class BridgePart(BasePart):
 
         candidate = candidate_of(facts)
         rank = Rank(facts.on, facts.of)
-        gate = self.hub.stand_by(
+        gate = self._gate = self.hub.stand_by(
             candidate.may_forward,
             lambda: candidacy.judge(),
             rank=rank,

@@ -6,8 +6,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from bus.keys import Keyring, ring_of
-from bus.leases.candidate import Candidate
-from bus.leases.wire import ANOTHER
 from bus.transports.secure import Security
 from bus.urls import split_url
 from bus.wire.pattern import Pattern
@@ -15,6 +13,7 @@ from topologies.resolved.brokers import CandidateFacts
 from topologies.resolved.files import paths_of
 
 if TYPE_CHECKING:
+    from bus.leases.candidate import Candidate
     from bus.tmq.wire import Address
 
 
@@ -41,8 +40,11 @@ def proofs_of(facts: CandidateFacts | None) -> Proofs:
     return Proofs(ring_of(paths_of(facts.keys)), security)
 
 
-def candidate_of(facts: CandidateFacts) -> Candidate:
+def candidate_of(facts: CandidateFacts) -> "Candidate":
     """Return a new candidate."""
+    from bus.leases.candidate import Candidate  # late: most gateways run no candidate
+    from bus.leases.wire import ANOTHER
+
     return Candidate(
         Pattern(*facts.pattern),
         facts.lease,

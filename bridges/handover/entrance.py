@@ -10,6 +10,24 @@ KeysOf = Callable[[list[bytes]], list[int]]
 """Returns the stamps for messages without envelopes, origin and sequence of each as one number."""
 
 
+IN_DOUBT = "in doubt"
+"""The reason why a side sends nothing while another gateway may be forwarding."""
+AGE_S = 2.0
+"""A standby keeps a frame for so long, at least."""
+_LEASES = 2  # and for so many: a machine that needs a long one is as late with the rest of a takeover
+
+
+def never() -> bool:
+    """Return False: the lease is not in doubt."""
+    return False
+
+
+def spanning(lease_ms: int) -> float:
+    """Return how long a standby keeps frames, in seconds, so that it spans a takeover from who died with a
+    lease of `lease_ms`."""
+    return max(AGE_S, _LEASES * lease_ms / 1000)
+
+
 class Rank(NamedTuple):
     """The rank of a candidate: its number among all `of` candidates for one bridge; 0 is the best."""
 

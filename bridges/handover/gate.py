@@ -8,11 +8,11 @@ from itertools import groupby
 from operator import itemgetter
 
 from bridges.forms import EnvelopedBatch, MixedBatch
-from bridges.handover.entrance import ALONE, GatedSide, KeysOf, Rank
+from bridges.handover.entrance import AGE_S, ALONE, IN_DOUBT, GatedSide, KeysOf, Rank, never
 from bridges.handover.in_order import InOrderWindow
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import AGE_S, Due
+from bridges.handover.window import Due
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -20,12 +20,6 @@ from bus.wire.envelope import first_sequence, is_enveloped, take_apart
 
 LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
-IN_DOUBT = "in doubt"
-
-
-def never() -> bool:
-    """Return False: the lease is not in doubt."""
-    return False
 
 
 def private_origin(origin: int, number: int) -> int:

@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from bridges.admission import NO_FRAME
+from bridges.handover.entrance import AGE_S
 from bridges.handover.heard import BYTES, COUNT, Heard, Noted
 from bridges.handover.outcome import Lag, LastOut
 from bridges.handover.sides import SideRules, Sides, moved, placed
@@ -19,15 +20,7 @@ from bus.wire.batch import Batch, payloads
 from bus.wire.envelope import HOPS_DEFAULT, Envelope, take_apart, wrap
 from bus.wire.frame import is_frame
 
-AGE_S = 2.0  # at least,
-LEASES = 2  # and so many leases: a machine that needs a long one is as late with the rest of a takeover
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
-
-
-def spanning(lease_ms: int) -> float:
-    """Return how long a window keeps frames, in seconds, so that it spans a takeover from who died with a
-    lease of `lease_ms`."""
-    return max(AGE_S, LEASES * lease_ms / 1000)
 
 
 class Due(NamedTuple):

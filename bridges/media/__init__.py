@@ -6,10 +6,10 @@ add a medium with an entry point of the group `buscoupler.media`. `medium` is th
 the event loop, and `hangup` says whether a descriptor's other end has gone. `shedding` has the queue that
 drops messages by a policy; `shed_pipe` puts such a queue in front of links that have none. `spoken` is the
 base of links whose devices speak a protocol, and `outgoing` their queue; `byte_echo` takes out the echo of a
-two-wire line, and `guess` says what input looks like. `seals` are what trunks with keys put behind messages.
-`wire` shows taps what passes there. `subject` is the record of a Cyphal subject. `selecting` lets libraries
-wait for large descriptors. `rtnetlink` parses what the kernel reports about interfaces. `sp` is a link to any
-bus by its URL.
+two-wire line, and `guess` says what input looks like, which `likeness` tells people. `seals` are what trunks
+with keys put behind messages. `wire` shows taps what passes there. `subject` is the record of a Cyphal
+subject. `selecting` lets libraries wait for large descriptors. `rtnetlink` parses what the kernel reports
+about interfaces. `sp` is a link to any bus by its URL.
 """
 
 from typing import TYPE_CHECKING

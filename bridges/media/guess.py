@@ -20,7 +20,6 @@ _CHAIN_MIN: Final = 3
 _RTU_BYTES_MIN, _RTU_BYTES_MAX = 4, 256
 _SAMPLE_BYTES: Final = 4096
 _API_FRAMES_MIN: Final = 2
-_SURE: Final = 0.5
 _PARITY_BYTES_MIN: Final = 24
 _LOW_BITS: Final = bytes(byte & 0x7F for byte in range(256))
 
@@ -55,18 +54,6 @@ def of_bytes(chunks: Sequence[bytes]) -> Guess:
         return Guess("", 0.0, "nothing came")
     found = (ask(kept, b"".join(kept)) for ask in _ASKED)
     return max((one for one in found if one is not None), key=lambda one: one.share, default=NOTHING)
-
-
-def likeness(sample: bytes, spoken: str = "tmq") -> str:
-    """Return what input looks like, with the setting for it; "" if that is unknown, or what is `spoken`."""
-    found = of_bytes([sample])
-    if found.protocol == "" or found.share < _SURE:
-        return ""
-    if found.protocol == "tmq" != spoken:
-        return f"{found.words}: leave `protocol` out"
-    fitting = [f"{key}: {value}" for key, value in found.line.items()]
-    fitting += [f"protocol: {found.protocol}"] if found.protocol != spoken else []
-    return f"{found.words}: `{', '.join(fitting)}`" if fitting else ""
 
 
 def _tmq(_: Sequence[bytes], data: bytes) -> Guess | None:

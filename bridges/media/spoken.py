@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from bridges.media.byte_echo import ECHO_S, ByteEcho
 from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext, cancel
-from bridges.media.guess import likeness
 from bridges.media.hangup import waiting_bytes
+from bridges.media.likeness import likeness
 from bridges.media.outgoing import Outgoing
 from bridges.media.shedding import Shed
 from bridges.protocols.protocol import Protocol as Spoken

@@ -10,7 +10,7 @@ from typing import Any
 
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
-from bridges.media.uart.port import SocketPort
+from bridges.media.uart.remote import SocketPort
 from bridges.media.uart.spoken import UartSpoken
 from bridges.protocols.protocol import Protocol
 from bridges.simulate.loop import socket_pair

@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any, Literal, Protocol
 
 from bus.ledger import Stats
+from bus.transports.scratch import shared_scratch
 from bus.wire.batch import LENGTH_BYTES, Batch
 from bus.wire.handshake import Greeting, Handshake
-from bus.wire.sp import LEAD_IPC, SCRATCH_BYTES, Decoder, add_lead, divide
+from bus.wire.sp import LEAD_IPC, Decoder, add_lead, divide
 
 Encode = Callable[[Batch], tuple[bytes, int]]
 Toil = Literal["", "chores", "busy"]
@@ -83,13 +84,10 @@ class Once:
 
 
 def sp_framing(message_bytes: int, ipc: bool = False) -> Framing:
-    """Return the framing SP BUS over TCP, or over IPC (docs/wire/sp.md).
-
-    Its decoders share one scratch buffer.
-    """
-    scratch, lead = bytearray(SCRATCH_BYTES), len(LEAD_IPC) if ipc else 0
+    """Return the framing SP BUS over TCP, or over IPC (docs/wire/sp.md)."""
+    lead = len(LEAD_IPC) if ipc else 0
     return Framing(
-        lambda _: Decoder(scratch, message_bytes, lead),
+        lambda _: Decoder(shared_scratch(), message_bytes, lead),
         Greeting,
         _encode_ipc if ipc else None,
         divide=partial(divide, lead=lead),

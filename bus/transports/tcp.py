@@ -23,7 +23,6 @@ from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, StreamOptions, Tls
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered, unavailable
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
-from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_by_name, connect_to, tune
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
@@ -119,6 +118,8 @@ class _StreamLink:
             tune(sock, self.options.silence_s or self.options.age_s)
         session, framing = self.channel.session(), self._framing_of_peer()
         if session is not None:
+            from bus.transports.signing import signed  # late: few links have keys
+
             framing = signed(framing, session, self.options.message_bytes)
         on_batch = self._first if self._wary and session is None else self._hub.publish
         pipe = StreamPipe(

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from bus.transports.framing import Framing, Once, Toil
+from bus.transports.scratch import shared_scratch
 from bus.urls import Url
 from bus.wire.batch import Batch
 from bus.wire.handshake import Handshake
-from bus.wire.sp import SCRATCH_BYTES
 from bus.wire.websocket.decoder import ODD, Decoder
 from bus.wire.websocket.frames import CLOSE, HEAD_BYTES_MAX, Keys, control, divide, encode
 from bus.wire.websocket.origins import Origins
@@ -30,13 +30,11 @@ def dialling_framing(url: str, message_bytes: int) -> Framing:
 
 
 def _framing(message_bytes: int, upgrade: Callable[[], Handshake], keys: Keys | None) -> Framing:
-    scratch = bytearray(SCRATCH_BYTES)
-
     def encoded(batch: Batch) -> tuple[bytes, int]:
         return encode(batch, keys), batch.count
 
     return Framing(
-        lambda _: Decoder(scratch, message_bytes, keys),
+        lambda _: Decoder(shared_scratch(), message_bytes, keys),
         upgrade,
         Once(encoded),
         divide=divide,

@@ -92,8 +92,8 @@ def divide(data: bytes, lead: int = 0) -> Iterator[tuple[int, bytes]]:
 class Decoder:
     """The decoder of one peer's stream into batches; holds memory only for a message that is not yet whole.
 
-    `buffer()` lends the window to read into, `feed(n)` decodes what was read. The scratch buffer is shared by
-    all decoders of a link, so nothing may come between the two calls. A batch views the scratch: it is valid
+    `buffer()` lends the window to read into, `feed(n)` decodes what was read. All decoders of a thread share
+    the scratch buffer, so nothing may come between the two calls. A batch views the scratch: it is valid
     until the next `buffer()` of any of them. The lent window is never larger than the largest message, so a
     whole message in it is never too long; only announced lengths are checked.
     """

@@ -155,8 +155,8 @@ def _is_message(data: bytes, start: int, stop: int) -> bool:
 class FramesDecoder:
     """A decoder that cuts one peer's stream into batches. Read into `buffer()`, then call `feed(n)`.
 
-    This is the interface of `sp.Decoder`. All decoders of a link share the scratch buffer, so do nothing else
-    between the two calls. `fault` describes the error when the stream has lost its framing; `feed` still
+    This is the interface of `sp.Decoder`. All decoders of a thread share the scratch buffer, so do nothing
+    else between the two calls. `fault` describes the error when the stream has lost its framing; `feed` still
     returns the messages before it.
     """
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 from weakref import WeakSet
 
-from bridges.media.guess import likeness
+from bridges.media.likeness import likeness
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
@@ -20,24 +20,25 @@ from bus.hub import Hub, Link
 from bus.input import InputWatch
 from bus.noise import Ear
 from bus.transports.framing import Framing, Once
+from bus.transports.scratch import shared_scratch
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
 from bus.urls import url_host
 from bus.wire.envelope import MESSAGE_BYTES_MAX
-from bus.wire.sp import SCRATCH_BYTES
 
 
 def _framing(kind: Literal["frames", "cobs"], watch: Callable[[], InputWatch]) -> Framing:
-    """Return the framing of one link. Its decoders share a buffer; it encodes a batch once for all peers.
+    """Return the framing of one link. It encodes a batch once for all peers.
 
     `watch()` makes the watch over a peer's input.
     """
-    scratch = bytearray(SCRATCH_BYTES)
     if kind == "cobs":
         return Framing(
-            lambda stats: CobsDecoder(scratch, stats, watch()), encode=Once(join_cobs), unfit="oversize"
+            lambda stats: CobsDecoder(shared_scratch(), stats, watch()),
+            encode=Once(join_cobs),
+            unfit="oversize",
         )
-    return Framing(lambda _: FramesDecoder(scratch), encode=Once(join))
+    return Framing(lambda _: FramesDecoder(shared_scratch()), encode=Once(join))
 
 
 def tcp_link(options: Tcp, shed: Shed | None = None, **retry: Any) -> Link:

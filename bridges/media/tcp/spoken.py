@@ -11,7 +11,7 @@ from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
 from bridges.media.spoken import BytePort, Conversation, SpokenLink, ear_of, unix_s
 from bridges.media.tcp.medium import Tcp
-from bridges.media.uart.port import SILENCE_S, SocketPort
+from bridges.media.uart.remote import SILENCE_S, SocketPort
 from bridges.media.wire import Wired, WireTap
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import LOOK_S, Translator, Wire, always
@@ -21,12 +21,12 @@ from bus.input import InputWatch
 from bus.ledger import Stats
 from bus.text import SAID_BYTES
 from bus.transports.framing import Framing
+from bus.transports.scratch import shared_scratch
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import ListenLink
 from bus.urls import url_host
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import MESSAGE_BYTES_MAX
-from bus.wire.sp import SCRATCH_BYTES
 
 _CONNECT_S = 5.0
 _PEERS = 1024
@@ -112,11 +112,10 @@ class _Peer:
     def __init__(
         self,
         make: Callable[[Stats], Translator[bytes]],
-        scratch: bytearray,
         watch: InputWatch,
         wire: WireTap,
     ) -> None:
-        self._make, self._scratch, self.watch, self._wire = make, scratch, watch, wire
+        self._make, self._scratch, self.watch, self._wire = make, shared_scratch(), watch, wire
         self._loop = get_running_loop()
         self._alarm = Alarm(self._turn)
         self._give: Callable[[Batch], None] = lambda _: None
@@ -244,7 +243,7 @@ class TcpSpokenListener(FrontLink, Wired):
     def __init__(self, options: Tcp, protocol: Protocol, names: Sequence[str] = (), **retry: Any) -> None:
         host, port = options.host, options.port
         self.options, self.protocol, self.name = options, protocol, f"tcp:{host}:{port}"
-        self._scratch, self.names, self.wire_tap = bytearray(SCRATCH_BYTES), names, WireTap()
+        self.names, self.wire_tap = names, WireTap()
         url = f"tcp://{url_host(host)}:{port}"
         retry |= {"queue_bytes": options.queue_bytes, "message_bytes": MESSAGE_BYTES_MAX}
         retry |= {"peers": _PEERS, "silence_s": SILENCE_S}
@@ -257,7 +256,7 @@ class TcpSpokenListener(FrontLink, Wired):
         """Make the decoder and encoder of a new peer."""
         watch = InputWatch(self.name, ear_of(self.protocol))
         watch.open(get_running_loop())
-        return _Peer(self._translator, self._scratch, watch, self.wire_tap)
+        return _Peer(self._translator, watch, self.wire_tap)
 
     def _translator(self, stats: Stats) -> Translator[bytes]:
         clock = partial(unix_s, get_running_loop().time)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need, preload
-from bridges.media.guess import likeness
 from bridges.media.hangup import waiting_bytes
+from bridges.media.likeness import likeness
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
 from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder

@@ -4,10 +4,11 @@ from zlib import crc32
 
 import pytest
 
+from bridges.handover.entrance import AGE_S, spanning
 from bridges.handover.outcome import Lag
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import AGE_S, Due, Window, spanning
+from bridges.handover.window import Due, Window
 from bridges.rules import Seen
 from bus.leases.wire import LEASE_MAX_MS, LEASE_MS
 from bus.wire.envelope import Envelope, take_apart, wrap

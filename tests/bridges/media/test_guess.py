@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from bridges.media.guess import likeness, of_bytes
+from bridges.media.guess import of_bytes
+from bridges.media.likeness import likeness
 from bridges.media.uart.codec import encode
 from bus.wire.frame import pack
 

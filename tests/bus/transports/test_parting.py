@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from appliance.process.serve import serve
-from bridges.media.uart.port import SocketPort
+from bridges.media.uart.remote import SocketPort
 from bus.hub import Hub
 from bus.serving.connection import Connection
 from bus.tmq.wire import Cutter

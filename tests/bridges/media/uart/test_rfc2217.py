@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media.uart.port import Rfc2217Port
+from bridges.media.uart.remote import Rfc2217Port
 from bridges.media.uart.rfc2217 import Client, escape
 
 DO_COM_PORT = b"\xff\xfd\x2c"
