@@ -90,11 +90,10 @@ class InOrderWindow(Window):
 
     def hear_all(self, side: int, batch: Batch, now: float, stats: Stats) -> None:
         left = payloads(batch)
-        if self._stamps is not None and not self._stamps.is_young:
-            if side == self._wire and only_frames(batch):
-                left = self._hear_wire(left, now, stats)
-            elif side == self._trunk:
-                left = self._hear_trunk(left, now, stats)
+        if side == self._wire and only_frames(batch):
+            left = self._hear_wire(left, now, stats)
+        elif side == self._trunk:
+            left = self._hear_trunk(left, now, stats)
         for message in left:
             stats.reject(self.hear(side, message, now))
 
@@ -106,35 +105,49 @@ class InOrderWindow(Window):
         came = len(self._early.follow(mine))
         self._number += came
         left = mine[came:]
-        if left and not self._early and self._has_room(left):
-            self._go_ahead(left, now)
+        if left and not self._early and self._has_room(left) and self._go_ahead(left, now):
             left = []
         stats.reject("standby", len(mine) - len(left))
         return left + others
 
-    def _go_ahead(self, frames: list[bytes], now: float) -> None:
-        """Note frames of the wire that the active gateway is to put on the trunk."""
+    def _go_ahead(self, frames: list[bytes], now: float) -> bool:
+        """Note frames of the wire that the active gateway is to put on the trunk. Return False if the stamps
+        are in doubt, and not those of frames that never came before."""
         assert self._stamps is not None
-        heads, numbers = self._heads, self._stamps.take_all(frames)
+        in_doubt = self._stamps.is_young
+        numbers = self._stamps.foresee(frames) if in_doubt else self._stamps.take_all(frames)
+        if numbers is None:
+            return False
+        heads = self._heads
         tails = [
             b"%b%b%b" % (heads[len(one)], number.to_bytes(4), one)
             for one, number in zip(frames, numbers, strict=True)
         ]
-        self._add(self._ahead, frames, [_FRESH] * len(frames), tails, now)
+        self._add(self._ahead, frames, [_FRESH] * len(frames), tails, now, in_doubt)
         self.stats.offered += len(frames)
         self.stats.queued += len(frames)
+        return True
 
     def _add(
-        self, to: Stream, frames: list[bytes], starts: list[bytes], tails: list[bytes], now: float
+        self,
+        to: Stream,
+        frames: list[bytes],
+        starts: list[bytes],
+        tails: list[bytes],
+        now: float,
+        in_doubt: bool = False,
     ) -> None:
-        to.add(Stretch(frames, starts, tails, now, self._number + 1))
+        to.add(Stretch(frames, starts, tails, now, self._number + 1, in_doubt))
         self._number += len(frames)
 
     def _hear_trunk(self, messages: list[bytes], now: float, stats: Stats) -> list[bytes]:
         """Note messages of the trunk; return those that are to be looked at alone."""
         ours, others = _divided(messages, [self._is_ours(one) for one in messages])
         known = sum(1 for _ in takewhile(self._heard.by_key.__contains__, map(_key, ours)))
+        in_doubt = self._ahead.is_in_doubt
         came = self._ahead.follow([one[HOPS_END:] for one in ours[known:]])
+        if came and in_doubt and self._stamps is not None:
+            self._stamps.heard_all(came, [_key(one) & _U32 for one in ours[known : known + len(came)]])
         self._came_out(came, now)
         stats.reject("standby", len(came))
         left = ours[known + len(came) :]
@@ -161,7 +174,8 @@ class InOrderWindow(Window):
         is_plain = only_frames(from_payloads(frames)) and not _parted(frames, self._comes)[1]
         keys = list(map(_key, messages))
         known = self._heard.knows(frames) or not self._heard.by_key.keys().isdisjoint(keys)
-        if not is_plain or known or len(set(keys)) < len(keys) or not self._has_room(frames):
+        known = known or len(set(keys)) < len(keys) or self._early.may_hold(frames)
+        if not is_plain or known or not self._has_room(frames):
             return False
         assert self._stamps is not None
         self._stamps.heard_all(frames, [key & _U32 for key in keys])
@@ -185,12 +199,12 @@ class InOrderWindow(Window):
         if not self._has_room((content,)):
             return True
         if side == self._wire:
-            return self._early.may_hold(content)
+            return self._early.may_hold((content,))
         if envelope is None:
             return False
         if envelope.origin == self._origin:
             return envelope.key not in self._heard.by_key
-        return self._ahead.may_hold(content)
+        return self._ahead.may_hold((content,))
 
     def _unfold(self) -> None:
         """Give what the streams hold to the memory of single frames."""
@@ -208,7 +222,8 @@ class InOrderWindow(Window):
         envelope, frame, _ = take_apart(one.message)
         assert envelope is not None
         hops = HOPS_DEFAULT if first == self._wire else envelope.hops - 1
-        noted = Noted(frame, envelope.key, False, hops, one.heard_s)
+        key = self._doubtful_key() if one.in_doubt else envelope.key
+        noted = Noted(frame, key, False, hops, one.heard_s)
         noted.first, noted.awaited, noted.number = first, awaited, one.number
         return noted
 
@@ -244,17 +259,19 @@ class InOrderWindow(Window):
 
 
 class _One(NamedTuple):
-    """A message of a stretch, its number in the order of hearing, and when it was heard."""
+    """A message of a stretch, its number in the order of hearing, when it was heard, and whether its stamp is
+    in doubt."""
 
     message: bytes
     number: int
     heard_s: float
+    in_doubt: bool
 
 
 def _each(stretches: Sequence[Stretch]) -> Iterator[_One]:
     for stretch in stretches:
         for number, message in stretch.left():
-            yield _One(message, number, stretch.heard_s)
+            yield _One(message, number, stretch.heard_s, stretch.in_doubt)
 
 
 def _parted(frames: list[bytes], passes: _Passing) -> tuple[list[bytes], list[bytes]]:

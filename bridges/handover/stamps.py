@@ -75,23 +75,31 @@ class Stamps:
     def take_all(self, frames: Sequence[bytes]) -> list[int]:
         """Return what `take` does for each frame, in order; for frames that are new all at once."""
         firsts = list(map(zlib.crc32, frames))
-        if not self._use_all(firsts):
+        if not self._are_new(firsts):
             return list(map(self.take, frames))
+        self._use_all(firsts)
         return firsts
+
+    def foresee(self, frames: Sequence[bytes]) -> list[int] | None:
+        """Return the numbers that others will give these frames, and use none; None if one is not new."""
+        firsts = list(map(zlib.crc32, frames))
+        return firsts if self._are_new(firsts) else None
 
     def heard_all(self, frames: Sequence[bytes], numbers: list[int]) -> None:
         """Do what `heard` does for each frame, in order."""
-        if list(map(zlib.crc32, frames)) != numbers or not self._use_all(numbers):
-            for frame, number in zip(frames, numbers, strict=True):
-                self.heard(frame, number)
+        if list(map(zlib.crc32, frames)) == numbers and self._are_new(numbers):
+            return self._use_all(numbers)
+        for frame, number in zip(frames, numbers, strict=True):
+            self.heard(frame, number)
+        return None
 
-    def _use_all(self, firsts: list[int]) -> bool:
-        """Use the first numbers of contents that are all new. Return False if one is not."""
-        is_new = self._young.keys().isdisjoint(firsts) and self._old.keys().isdisjoint(firsts)
-        if not is_new or len(set(firsts)) < len(firsts):
-            return False
+    def _are_new(self, firsts: list[int]) -> bool:
+        """Tell whether the first numbers of contents are all apart, and free."""
+        is_free = self._young.keys().isdisjoint(firsts) and self._old.keys().isdisjoint(firsts)
+        return is_free and len(set(firsts)) == len(firsts)
+
+    def _use_all(self, firsts: list[int]) -> None:
         self._young.update(zip(firsts, [(number + 1) & _U32 for number in firsts], strict=True))
-        return True
 
     def heard(self, frame: Buffer, number: int) -> int:
         """Continue behind `number`, with which another candidate has stamped this frame.

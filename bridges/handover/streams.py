@@ -6,7 +6,7 @@ from itertools import takewhile
 from operator import add, eq
 
 LOOKED_AT = 1024
-"""Messages that are searched for one; among more it may be."""
+"""Messages among which others are searched for; among more they may be."""
 
 
 HOPS_END = 2
@@ -17,15 +17,22 @@ class Stretch:
     """Frames that were heard at once, at `heard_s`, from number `number` on in the order of hearing.
 
     `tails` are the same in their envelopes, from behind the hops on, and `starts` what stands before these.
+    `in_doubt`: the stamps are those that we expect, and nobody may use them before they came.
     """
 
-    __slots__ = ("at", "frames", "heard_s", "number", "starts", "tails")
+    __slots__ = ("at", "frames", "heard_s", "in_doubt", "number", "starts", "tails")
 
     def __init__(
-        self, frames: list[bytes], starts: list[bytes], tails: list[bytes], heard_s: float, number: int
+        self,
+        frames: list[bytes],
+        starts: list[bytes],
+        tails: list[bytes],
+        heard_s: float,
+        number: int,
+        in_doubt: bool = False,
     ) -> None:
         self.frames, self.starts, self.tails = frames, starts, tails
-        self.heard_s, self.number, self.at = heard_s, number, 0
+        self.heard_s, self.number, self.in_doubt, self.at = heard_s, number, in_doubt, 0
 
     def __len__(self) -> int:
         return len(self.frames) - self.at
@@ -51,6 +58,11 @@ class Stream:
 
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether stamps of what is next are in doubt."""
+        return bool(self._stretches) and self._stretches[0].in_doubt
 
     def add(self, stretch: Stretch) -> None:
         """Add a stretch that was heard last."""
@@ -90,9 +102,11 @@ class Stream:
             self._pass(self._stretches[0], len(self._stretches[0]))
         return before - self.count
 
-    def may_hold(self, frame: bytes) -> bool:
-        """Tell whether a frame is among these, or may be, for they are many."""
-        return self.count > LOOKED_AT or any(frame in one.frames for one in self._stretches)
+    def may_hold(self, frames: Sequence[bytes]) -> bool:
+        """Tell whether one of these frames is here, or may be, for there are many."""
+        if self.count > LOOKED_AT:
+            return True
+        return any(not set(one.frames).isdisjoint(frames) for one in self._stretches)
 
     def take(self) -> list[Stretch]:
         """Return all that is to come, and forget it."""

@@ -133,8 +133,10 @@ class Window:
 
     def _key_of(self, frame: bytes, stamps: Stamps) -> int:
         number = stamps.next(frame)
-        if number is not None:
-            return self._origin << 32 | number
+        return self._doubtful_key() if number is None else self._origin << 32 | number
+
+    def _doubtful_key(self) -> int:
+        """Return a key of our own for a frame whose stamp is in doubt."""
         key = self._private()
         self._seen.add(key)  # it may come back, and does not look like ours
         return key

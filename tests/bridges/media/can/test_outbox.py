@@ -100,7 +100,9 @@ def test_a_socket_with_a_send_of_its_own_keeps_it(pair: Pair) -> None:
 
     with Own(fileno=pair[0].detach()) as ours:
         assert outbox_of(ours) is None
-        assert SocketPort(Bus(ours)).write_some([(1, b"", 0), (2, b"", 0)]) == 1
+        frames = [(1, b"", 0), (2, b"", 0)]
+        assert SocketPort(Bus(ours)).write_some(frames) == 2
+        assert [unpack_frame(raw) for raw in came(pair[1])] == frames
 
 
 def shared(**options: Any) -> Shared:
