@@ -2,8 +2,8 @@
 
 Each engine does all that `buscoupler audit` does once it has started, DuckDB in SQL written for this
 benchmark (`benchmarks.pipeline.sql`); and rates in windows of ten seconds by first token. They must find the
-same faults. "Warm" is the best of several runs in one process, after a first one for the JIT compiler; "cold"
-is a process that does it once. Memory is the peak of that process, and for Spark also of its Java.
+same faults. "Warm" is the best of several runs in one process, after a first one for the JIT compiler, of 15
+at 1 M rows; "cold" is a process that does it once. Memory is the peak of that process, and for Spark also of its Java.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from tests.rigs.planted import CAPTURES, generate, plan_of
 MILLIONS: Final = (1, 5, 20)
 JOBS: Final = ("audit", "rates")
 REPEATS: Final = 5
-RESIDENT: Final = 15  # commands for a resident server: its Java goes on compiling for about ten
+COMPILED: Final = 15  # short runs until Java has compiled all: it goes on for about ten
 
 
 def inside(engine: str, jobs: Sequence[str], directory: Path, memory: str, repeats: int) -> None:
@@ -98,9 +98,9 @@ def resident(directory: Path, port: int) -> dict[str, float]:
         warming.wait()
     for job in JOBS:
         words = [*_COMMAND, job, str(directory), "-q", "--remote", serve.url(port)]
-        times = [cold(words).s for _ in range(RESIDENT)]
+        times = [cold(words).s for _ in range(COMPILED)]
         found[f"connect {job}, first"] = times[0]
-        found[f"connect {job}, median of the last five of {RESIDENT}"] = statistics.median(times[-5:])
+        found[f"connect {job}, median of the last five of {COMPILED}"] = statistics.median(times[-5:])
     return found
 
 
@@ -117,7 +117,7 @@ def measured(directory: Path, sort: str, millions: int, jobs: Sequence[str], opt
     """Make a capture and time the jobs on each engine. Exit if their answers differ."""
     truth = generate(directory, plan_of(sort, millions * 1_000_000))
     megabytes = sum(path.stat().st_size for path in directory.rglob("*.parquet")) / 1e6
-    memory, repeats = options.spark_memory, options.repeat
+    memory, repeats = options.spark_memory, max(options.repeat, COMPILED if millions == 1 else 0)
     engines = {engine: warm(engine, jobs, directory, memory, repeats) for engine in ENGINES}
     for job in jobs:
         answers = {engine: one.answers[job] for engine, one in engines.items()}
