@@ -3,7 +3,8 @@
 Each engine does all that `buscoupler audit` does once it has started, DuckDB in SQL written for this
 benchmark (`benchmarks.pipeline.sql`); and rates in windows of ten seconds by first token. They must find the
 same faults. "Warm" is the best of several runs in one process, after a first one for the JIT compiler, of 15
-at 1 M rows; "cold" is a process that does it once. Memory is the peak of that process, and for Spark also of its Java.
+at 1 M rows; "cold" is a process that does it once. Memory is the peak of that process, and for Spark also of
+its Java.
 """
 
 import hashlib
