@@ -1,7 +1,7 @@
 """The frames that a standby has heard, in order, by key and by content. Pure."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
 COUNT = 65536
@@ -86,10 +86,12 @@ class Heard:
         self._by_frame.setdefault(noted.frame, deque()).append(noted)
         self._bytes += len(noted.frame)
 
-    def merge(self, some: Iterable[Noted]) -> None:
-        """Add frames that were heard among those that are there, by their numbers."""
-        every = sorted([*self._frames, *some], key=attrgetter("number"))
-        self.clear()
+    def merge(self, some: Sequence[Noted]) -> None:
+        """Add frames, in order, that were heard among those that are there, by their numbers."""
+        every = some
+        if self._frames and some and next(reversed(self._frames)).number > some[0].number:
+            every = sorted([*self._frames, *some], key=attrgetter("number"))
+            self.clear()
         for noted in every:
             self.add(noted)
 

@@ -24,6 +24,7 @@ from bus.wire.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN
 
 _HEADS = 4096  # remembered
 _HEAD, _KEY = slice(HOPS_END, 8), slice(4, ENVELOPE_BYTES)
+_FRAME_AT = ENVELOPE_BYTES - HOPS_END  # in what stands behind the hops
 _STARTS = frozenset(bytes((MAGIC, hops)) for hops in range(1, HOPS_MAX + 1))  # that a copy may have
 _FRESH = bytes((MAGIC, HOPS_DEFAULT))
 _U32 = 0xFFFFFFFF
@@ -102,10 +103,12 @@ class InOrderWindow(Window):
         mine, others = _parted(frames, self._goes)
         if not mine or self._heard.knows(mine):
             return frames
-        came = len(self._early.follow(mine))
-        self._number += came
-        left = mine[came:]
-        if left and not self._early and self._has_room(left) and self._go_ahead(left, now):
+        odd = self._follow(self._early, mine, 0)
+        self._number += len(mine) - len(odd)
+        left = [mine[place] for place in odd]
+        self._make_way(self._early, left)
+        is_new = left and not self._early and not self._heard.knows(left)
+        if is_new and self._has_room(left) and self._go_ahead(left, now):
             left = []
         stats.reject("standby", len(mine) - len(left))
         return left + others
@@ -144,24 +147,52 @@ class InOrderWindow(Window):
         """Note messages of the trunk; return those that are to be looked at alone."""
         ours, others = _divided(messages, [self._is_ours(one) for one in messages])
         known = sum(1 for _ in takewhile(self._heard.by_key.__contains__, map(_key, ours)))
-        in_doubt = self._ahead.is_in_doubt
-        came = self._ahead.follow([one[HOPS_END:] for one in ours[known:]])
-        if came and in_doubt and self._stamps is not None:
-            self._stamps.heard_all(came, [_key(one) & _U32 for one in ours[known : known + len(came)]])
-        self._came_out(came, now)
+        in_doubt, fresh = self._ahead.is_in_doubt, ours[known:]
+        if in_doubt and self._heard.knows(one[ENVELOPE_BYTES:] for one in fresh):
+            return messages  # equal frames, of which the older one is meant, have no stamp yet
+        odd = self._follow(self._ahead, [one[HOPS_END:] for one in fresh], _FRAME_AT)
+        left, came = _divided(fresh, _chosen(odd, len(fresh)))
+        self._came_out(came, in_doubt, now)
         stats.reject("standby", len(came))
-        left = ours[known + len(came) :]
+        self._make_way(self._ahead, left)
         if left and not self._ahead and self._come_early(left, now):
             stats.reject("echo", len(left))
             left = []
         return ours[:known] + left + others
+
+    def _follow(self, stream: Stream, came: list[bytes], frame_at: int) -> list[int]:
+        """Take out of a stream what came; return the places of what came and is not there.
+
+        What is passed over came to us alone, or not to us. Frames begin `frame_at` bytes in.
+        """
+        at, odd = stream.follow(came), list[int]()
+        while stream and at < len(came):
+            one, frame = came[at], came[at][frame_at:]
+            if stream.holds(one, frame):
+                self._give(stream.skip_to(one, frame), stream is self._ahead)
+                at += stream.follow(came[at:])
+            elif stream.may_hold((frame,)):  # with another stamp
+                break
+            else:
+                odd.append(at)
+                at += 1
+        return [*odd, *range(at, len(came))]
 
     def _is_ours(self, message: bytes) -> bool:
         """Tell whether a message looks like one that a candidate has stamped, whatever its frame is."""
         is_such = message[_HEAD] == self._heads[len(message) - ENVELOPE_BYTES]
         return is_such and message[:HOPS_END] in _STARTS
 
-    def _came_out(self, frames: list[bytes], now: float) -> None:
+    def _make_way(self, stream: Stream, left: Sequence[bytes]) -> None:
+        """Look alone at what a stream holds and never comes, if that is less than what comes in its place."""
+        if stream and len(stream) <= len(left):
+            self._give(stream.take(), stream is self._ahead)
+
+    def _came_out(self, messages: list[bytes], in_doubt: bool, now: float) -> None:
+        """Note that messages came out on the trunk as they were foreseen, if `in_doubt` with new stamps."""
+        frames = [one[ENVELOPE_BYTES:] for one in messages]
+        if in_doubt and self._stamps is not None:
+            self._stamps.heard_all(frames, [_key(one) & _U32 for one in messages])
         self._number += len(frames)
         self.stats.queued -= len(frames)
         self.stats.drop("heard", len(frames))
@@ -202,21 +233,24 @@ class InOrderWindow(Window):
             return self._early.may_hold((content,))
         if envelope is None:
             return False
-        if envelope.origin == self._origin:
-            return envelope.key not in self._heard.by_key
+        if envelope.origin == self._origin and envelope.key in self._heard.by_key:
+            return False
+        if envelope.origin == self._origin and self._early.may_hold((content,)):
+            return True
         return self._ahead.may_hold((content,))
 
     def _unfold(self) -> None:
         """Give what the streams hold to the memory of single frames."""
-        ahead, early = self._ahead.take(), self._early.take()
-        if not (ahead or early):
-            return
-        wire, trunk = 1 << self._wire, 1 << self._trunk
-        found = [self._noted(one, self._wire, trunk) for one in _each(ahead)]
-        for noted in found:
-            noted.due, noted.came = trunk, self._wire
-        found += [self._noted(one, self._trunk, wire) for one in _each(early)]
-        self._heard.merge(found)
+        self._give(self._ahead.take(), is_ahead=True)
+        self._give(self._early.take(), is_ahead=False)
+
+    def _give(self, stretches: Sequence[Stretch], is_ahead: bool) -> None:
+        first, awaited = (self._wire, self._trunk) if is_ahead else (self._trunk, self._wire)
+        found = [self._noted(one, first, 1 << awaited) for one in _each(stretches)]
+        for noted in found if is_ahead else ():
+            noted.due, noted.came = noted.awaited, first
+        if found:
+            self._heard.merge(found)
 
     def _noted(self, one: "_One", first: int, awaited: int) -> Noted:
         envelope, frame, _ = take_apart(one.message)
@@ -281,9 +315,19 @@ def _parted(frames: list[bytes], passes: _Passing) -> tuple[list[bytes], list[by
 
 def _divided(items: list[bytes], chosen: list[bool]) -> tuple[list[bytes], list[bytes]]:
     """Return what is chosen, and the rest."""
+    if not any(chosen):
+        return [], items
     if all(chosen):
         return items, []
     return list(compress(items, chosen)), list(compress(items, map(not_, chosen)))
+
+
+def _chosen(places: Sequence[int], count: int) -> list[bool]:
+    """Return for each of `count` items whether it is at one of these places."""
+    found = [False] * count
+    for place in places:
+        found[place] = True
+    return found
 
 
 def _key(message: bytes) -> int:

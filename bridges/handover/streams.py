@@ -1,12 +1,12 @@
 """Messages that one side has had and another is to have, in order, many at once. Pure."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, takewhile
 from operator import add, eq
 
-LOOKED_AT = 1024
-"""Messages among which others are searched for; among more they may be."""
+MANY = 256
+"""Stretches in which others are searched for; in more they may be."""
 
 
 HOPS_END = 2
@@ -20,7 +20,7 @@ class Stretch:
     `in_doubt`: the stamps are those that we expect, and nobody may use them before they came.
     """
 
-    __slots__ = ("at", "frames", "heard_s", "in_doubt", "number", "starts", "tails")
+    __slots__ = ("_contents", "at", "frames", "heard_s", "in_doubt", "number", "starts", "tails")
 
     def __init__(
         self,
@@ -33,9 +33,22 @@ class Stretch:
     ) -> None:
         self.frames, self.starts, self.tails = frames, starts, tails
         self.heard_s, self.number, self.in_doubt, self.at = heard_s, number, in_doubt, 0
+        self._contents: frozenset[bytes] | None = None
 
     def __len__(self) -> int:
         return len(self.frames) - self.at
+
+    def may_hold(self, frames: Iterable[bytes]) -> bool:
+        """Tell whether one of these frames is here, or was."""
+        if self._contents is None:
+            self._contents = frozenset(self.frames)
+        return not self._contents.isdisjoint(frames)
+
+    def before(self, place: int) -> "Stretch":
+        """Return what has not come before a place, as a stretch of its own."""
+        some = slice(self.at, place)
+        parts = self.frames[some], self.starts[some], self.tails[some]
+        return Stretch(*parts, self.heard_s, self.number + self.at, self.in_doubt)
 
     def left(self) -> Iterator[tuple[int, bytes]]:
         """Yield what has not come, as messages with envelopes, each with its number."""
@@ -70,22 +83,44 @@ class Stream:
         self.count += len(stretch)
         self.size_bytes += sum(map(len, stretch.frames))
 
-    def follow(self, came: Sequence[bytes]) -> list[bytes]:
-        """Take out what is next, as far as it is what came. Return the frames of that."""
-        found = list[bytes]()
-        while self._stretches and len(found) < len(came):
+    def follow(self, came: Sequence[bytes]) -> int:
+        """Take out what is next, as far as it is what came. Return how many messages that are."""
+        found = 0
+        while self._stretches and found < len(came):
             first = self._stretches[0]
-            some = self._next(first, came[len(found) : len(found) + len(first)])
+            some = self._next(first, came[found : found + len(first)])
             if not some:
                 break
-            found += first.frames[first.at : first.at + some]
+            found += some
             self._pass(first, some)
         return found
 
+    def skip_to(self, came: bytes, frame: bytes) -> list[Stretch]:
+        """Take out what stands before a message that came; return it. `frame` is what is in the message."""
+        skipped = list[Stretch]()
+        while self._stretches:
+            first = self._stretches[0]
+            items = self._items(first)
+            is_here = first.may_hold((frame,)) and came in items[first.at :]
+            place = items.index(came, first.at) if is_here else len(items)
+            if place > first.at:
+                skipped.append(first.before(place))
+                self._pass(first, place - first.at)
+            if is_here:
+                break
+        return skipped
+
+    def holds(self, came: bytes, frame: bytes) -> bool:
+        """Tell whether a message is among the first stretches. `frame` is what it holds."""
+        some = islice(self._stretches, MANY)
+        return any(one.may_hold((frame,)) and came in self._items(one)[one.at :] for one in some)
+
+    def _items(self, stretch: Stretch) -> list[bytes]:
+        return stretch.tails if self._enveloped else stretch.frames
+
     def _next(self, first: Stretch, came: Sequence[bytes]) -> int:
         """Return how many messages of a stretch come first in what came."""
-        items = first.tails if self._enveloped else first.frames
-        wanted = items[first.at : first.at + len(came)]
+        wanted = self._items(first)[first.at : first.at + len(came)]
         return len(came) if wanted == came else sum(takewhile(bool, map(eq, wanted, came)))
 
     def _pass(self, first: Stretch, count: int) -> None:
@@ -104,9 +139,7 @@ class Stream:
 
     def may_hold(self, frames: Sequence[bytes]) -> bool:
         """Tell whether one of these frames is here, or may be, for there are many."""
-        if self.count > LOOKED_AT:
-            return True
-        return any(not set(one.frames).isdisjoint(frames) for one in self._stretches)
+        return len(self._stretches) > MANY or any(one.may_hold(frames) for one in self._stretches)
 
     def take(self) -> list[Stretch]:
         """Return all that is to come, and forget it."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bridges.handover.in_order import InOrderWindow
 from bridges.handover.sides import SideRules
-from bridges.handover.stamps import Stamps
+from bridges.handover.stamps import LIFE_S, Stamps
 from bridges.handover.window import Due, Window
 from bridges.rules import Seen
 from bus.ledger import Stats
@@ -180,7 +180,10 @@ class Scene:
         self.hear(WIRE, [b"hello"])
 
     def later(self, seconds: float) -> None:
+        """Let time pass. Nothing is on its way for longer than its stamp is remembered."""
         self.now += seconds
+        if seconds > LIFE_S:
+            self.active.to_trunk.clear()
 
     def void(self, is_all: bool) -> None:
         for one in self.both:
@@ -288,6 +291,30 @@ def test_no_message_is_looked_at_alone_while_frames_pass_in_order(
         scene.trunk(2)
         scene.trunk(9)
         assert len(scene.both[0].window) == 0
+
+
+@pytest.mark.parametrize("first", [TRUNK, WIRE])
+@pytest.mark.parametrize("missed_on", [TRUNK, WIRE])
+def test_only_what_was_missed_is_looked_at_alone(
+    first: int, missed_on: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, looked, hear = Scene(None, is_young=False), list[bytes](), Window.hear
+
+    def look(self: Window, side: int, message: bytes, now: float) -> str:
+        looked.append(message)
+        return hear(self, side, message, now)
+
+    monkeypatch.setattr(Window, "hear", look)
+    scene.both = scene.both[1:]
+    for number in range(20):
+        frames = scene.readings([7] * 20)
+        scene.active.hear(frames, scene.now)
+        said = {WIRE: frames, TRUNK: scene.taken(20)}
+        del said[missed_on][number]
+        for side in (first, 1 - first):
+            scene.hear(side, said[side])
+    assert len(looked) <= 20
+    assert len(scene.both[0].window) == 20
 
 
 def test_it_holds_no_more_than_the_other() -> None:
