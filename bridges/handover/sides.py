@@ -11,11 +11,12 @@ Admits = Callable[[bytes], bool]
 class SideRules(NamedTuple):
     """The rules of a side for the window. `deaf`: a standby does not hear there what the active bridge sends.
 
-    `opaque`: messages may come that are no frames. `inward` and `outward` judge those too. `keeps_unsent()`:
-    a message that did not get out by this side may be sent later. `replay_s`: at a takeover only what is
-    younger is sent there, and nothing that is older than a frame of its pattern that came out; None for no
-    such limit, 0 for nothing at all. `anew`: what comes in has a form that each gateway makes anew, so nobody
-    can tell whether the active bridge has sent it: it is never sent at a takeover.
+    `opaque`: messages may come that are no frames. `inward` and `outward` judge those too, and frames by
+    their type and tokens alone. `keeps_unsent()`: a message that did not get out by this side may be sent
+    later. `replay_s`: at a takeover only what is younger is sent there, and nothing that is older than a
+    frame of its pattern that came out; None for no such limit, 0 for nothing at all. `anew`: what comes in
+    has a form that each gateway makes anew, so nobody can tell whether the active bridge has sent it: it is
+    never sent at a takeover.
     """
 
     inward: Admits
