@@ -169,7 +169,7 @@ class InOrderWindow(Window):
         while stream and at < len(came):
             one, frame = came[at], came[at][frame_at:]
             if stream.holds(one, frame):
-                self._give(stream.skip_to(one, frame), stream is self._ahead)
+                self._give(stream.skip_to(one), stream is self._ahead)
                 at += stream.follow(came[at:])
             elif stream.may_hold((frame,)):  # with another stamp
                 break

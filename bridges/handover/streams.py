@@ -1,12 +1,13 @@
 """Messages that one side has had and another is to have, in order, many at once. Pure."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from operator import add, eq
 
 MANY = 256
-"""Stretches in which others are searched for; in more they may be."""
+"""Stretches in which a message is searched for."""
+_GONE = 4096  # frames that were, and are remembered
 
 
 HOPS_END = 2
@@ -20,7 +21,7 @@ class Stretch:
     `in_doubt`: the stamps are those that we expect, and nobody may use them before they came.
     """
 
-    __slots__ = ("_contents", "at", "frames", "heard_s", "in_doubt", "number", "starts", "tails")
+    __slots__ = ("at", "frames", "heard_s", "in_doubt", "number", "starts", "tails")
 
     def __init__(
         self,
@@ -33,16 +34,9 @@ class Stretch:
     ) -> None:
         self.frames, self.starts, self.tails = frames, starts, tails
         self.heard_s, self.number, self.in_doubt, self.at = heard_s, number, in_doubt, 0
-        self._contents: frozenset[bytes] | None = None
 
     def __len__(self) -> int:
         return len(self.frames) - self.at
-
-    def may_hold(self, frames: Iterable[bytes]) -> bool:
-        """Tell whether one of these frames is here, or was."""
-        if self._contents is None:
-            self._contents = frozenset(self.frames)
-        return not self._contents.isdisjoint(frames)
 
     def before(self, place: int) -> "Stretch":
         """Return what has not come before a place, as a stretch of its own."""
@@ -62,11 +56,12 @@ class Stream:
     They come `enveloped`, then told apart by their tails, or as frames.
     """
 
-    __slots__ = ("_enveloped", "_stretches", "count", "size_bytes")
+    __slots__ = ("_contents", "_enveloped", "_stretches", "count", "size_bytes")
 
     def __init__(self, enveloped: bool) -> None:
         self._enveloped = enveloped
         self._stretches: deque[Stretch] = deque()
+        self._contents = set[bytes]()  # of all frames that are here, and of some that were
         self.count = self.size_bytes = 0
 
     def __len__(self) -> int:
@@ -80,6 +75,7 @@ class Stream:
     def add(self, stretch: Stretch) -> None:
         """Add a stretch that was heard last."""
         self._stretches.append(stretch)
+        self._contents.update(stretch.frames)
         self.count += len(stretch)
         self.size_bytes += sum(map(len, stretch.frames))
 
@@ -95,13 +91,13 @@ class Stream:
             self._pass(first, some)
         return found
 
-    def skip_to(self, came: bytes, frame: bytes) -> list[Stretch]:
-        """Take out what stands before a message that came; return it. `frame` is what is in the message."""
+    def skip_to(self, came: bytes) -> list[Stretch]:
+        """Take out what stands before a message that came, and return it."""
         skipped = list[Stretch]()
         while self._stretches:
             first = self._stretches[0]
             items = self._items(first)
-            is_here = first.may_hold((frame,)) and came in items[first.at :]
+            is_here = came in items[first.at :]
             place = items.index(came, first.at) if is_here else len(items)
             if place > first.at:
                 skipped.append(first.before(place))
@@ -112,8 +108,8 @@ class Stream:
 
     def holds(self, came: bytes, frame: bytes) -> bool:
         """Tell whether a message is among the first stretches. `frame` is what it holds."""
-        some = islice(self._stretches, MANY)
-        return any(one.may_hold((frame,)) and came in self._items(one)[one.at :] for one in some)
+        some = islice(self._stretches, MANY if frame in self._contents else 0)
+        return any(came in self._items(one)[one.at :] for one in some)
 
     def _items(self, stretch: Stretch) -> list[bytes]:
         return stretch.tails if self._enveloped else stretch.frames
@@ -129,6 +125,8 @@ class Stream:
         first.at += count
         if not first:
             self._stretches.popleft()
+            if not self._stretches or len(self._contents) > 2 * self.count + _GONE:
+                self._contents = {frame for one in self._stretches for frame in one.frames}
 
     def expire(self, oldest_s: float) -> int:
         """Forget what was heard before `oldest_s`. Return the number of messages."""
@@ -138,12 +136,13 @@ class Stream:
         return before - self.count
 
     def may_hold(self, frames: Sequence[bytes]) -> bool:
-        """Tell whether one of these frames is here, or may be, for there are many."""
-        return len(self._stretches) > MANY or any(one.may_hold(frames) for one in self._stretches)
+        """Tell whether one of these frames is here, or was lately."""
+        return not self._contents.isdisjoint(frames)
 
     def take(self) -> list[Stretch]:
         """Return all that is to come, and forget it."""
         found = list(self._stretches)
         self._stretches.clear()
+        self._contents.clear()
         self.count = self.size_bytes = 0
         return found
