@@ -95,8 +95,7 @@ class InOrderWindow(Window):
             left = self._hear_wire(left, now, stats)
         elif side == self._trunk:
             left = self._hear_trunk(left, now, stats)
-        for message in left:
-            stats.reject(self.hear(side, message, now))
+        self._hear_each(side, left, now, stats)
 
     def _hear_wire(self, frames: list[bytes], now: float, stats: Stats) -> list[bytes]:
         """Note frames of the wire; return those that are to be looked at alone."""
@@ -168,8 +167,9 @@ class InOrderWindow(Window):
         at, odd = stream.follow(came), list[int]()
         while stream and at < len(came):
             one, frame = came[at], came[at][frame_at:]
-            if stream.holds(one, frame):
-                self._give(stream.skip_to(one), stream is self._ahead)
+            skipped = stream.skip_to(one, frame)
+            if skipped is not None:
+                self._give(skipped, stream is self._ahead)
                 at += stream.follow(came[at:])
             elif stream.may_hold((frame,)):  # with another stamp
                 break

@@ -91,25 +91,26 @@ class Stream:
             self._pass(first, some)
         return found
 
-    def skip_to(self, came: bytes) -> list[Stretch]:
-        """Take out what stands before a message that came, and return it."""
-        skipped = list[Stretch]()
-        while self._stretches:
-            first = self._stretches[0]
-            items = self._items(first)
-            is_here = came in items[first.at :]
-            place = items.index(came, first.at) if is_here else len(items)
-            if place > first.at:
-                skipped.append(first.before(place))
-                self._pass(first, place - first.at)
-            if is_here:
-                break
-        return skipped
-
-    def holds(self, came: bytes, frame: bytes) -> bool:
-        """Tell whether a message is among the first stretches. `frame` is what it holds."""
+    def skip_to(self, came: bytes, frame: bytes) -> list[Stretch] | None:
+        """Take out what stands before a message that came, and return it; None if that is not among the first
+        stretches. `frame` is what the message holds."""
         some = islice(self._stretches, MANY if frame in self._contents else 0)
-        return any(came in self._items(one)[one.at :] for one in some)
+        for number, stretch in enumerate(some):
+            items = self._items(stretch)
+            if came in items[stretch.at :]:
+                return self._skip(number, items.index(came, stretch.at))
+        return None
+
+    def _skip(self, number: int, place: int) -> list[Stretch]:
+        """Take out the first stretches, so many, and the next one up to a place."""
+        skipped = list[Stretch]()
+        for _ in range(number):
+            skipped.append(self._stretches[0].before(len(self._stretches[0].frames)))
+            self._pass(self._stretches[0], len(self._stretches[0]))
+        if place > self._stretches[0].at:
+            skipped.append(self._stretches[0].before(place))
+            self._pass(self._stretches[0], place - self._stretches[0].at)
+        return skipped
 
     def _items(self, stretch: Stretch) -> list[bytes]:
         return stretch.tails if self._enveloped else stretch.frames

@@ -102,7 +102,10 @@ class Window:
 
     def hear_all(self, side: int, batch: Batch, now: float, stats: Stats) -> None:
         """Note messages that came in by a side; `stats` counts why each goes no further now."""
-        for message in payloads(batch):
+        self._hear_each(side, payloads(batch), now, stats)
+
+    def _hear_each(self, side: int, messages: Sequence[bytes], now: float, stats: Stats) -> None:
+        for message in messages:
             stats.reject(self.hear(side, message, now))
 
     def hear(self, side: int, message: bytes, now: float) -> str:
