@@ -5,10 +5,13 @@ some come back, while the forwarding one is killed (-9) every `--kill` seconds, 
 gateways are processes of the program; the buses are sockets that carry `can_frame`. It counts what was lost,
 doubled, out of order and echoed, and the processor's time a frame. What was sent while the forwarding gateway
 was dead and the other one was not ready yet is counted apart: nobody listened. The 10 minutes of issue 38:
-`--seconds 600 --kill 60 --rate 2000`.
+`--seconds 600 --kill 60 --rate 2000`. With `--stop 4` both gateways are stopped again and again, one or
+both, for up to 4 s: then frames may be lost, and none doubled.
 """
 
 import asyncio
+import random
+import signal
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, Process
@@ -30,12 +33,15 @@ class Trial(Gateways):
         super().__init__(place, "near", "away")
         loop = asyncio.get_running_loop()
         self.there, self.back = Flow(0), Flow(0x400)
+        self.started: dict[str, Process] = {}
         self.near = Wire(place / "near", loop, self.back.hear)
         self.away = Wire(place / "away", loop, self.there.hear)
 
     async def run(self, *words: str) -> Process:
         command = sys.executable, "-m", "tests.rigs.can_wire", str(self.place), *words
-        return await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+        made = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+        self.started[words[words.index("--gateway") + 1]] = made
+        return made
 
     async def ready(self) -> None:
         """Wait until a frame crosses both ways."""
@@ -60,24 +66,41 @@ class Trial(Gateways):
             await asyncio.sleep(_TICK_S)
         await asyncio.sleep(_SETTLE_S)
 
+    async def stop(self, longest_s: float) -> None:
+        """Stop one gateway of the two or both, again and again, for up to `longest_s` each time."""
+        dice = random.Random(1)
+        while longest_s:
+            await asyncio.sleep(dice.uniform(0.05, 0.5))
+            names = dice.choice(["a", "b", "ab", "ab"])
+            self.signal(signal.SIGSTOP, *names)
+            await asyncio.sleep(dice.uniform(0.05, longest_s))
+            self.signal(signal.SIGCONT, *names)
+
+    def signal(self, number: int, *names: str) -> None:
+        for name in names:
+            if self.started[name].returncode is None:
+                self.started[name].send_signal(number)
+
     def close(self) -> None:
         super().close()
         self.near.close()
         self.away.close()
 
 
-async def run(rate: float, seconds: float, every_s: float) -> int:
+async def run(rate: float, seconds: float, every_s: float, stop_s: float) -> int:
     """Run the trial. Return 0 if nothing that somebody could hear was lost, and nothing doubled, out of order
-    or echoed."""
+    or echoed. Gateways that are stopped may lose some."""
     with tempfile.TemporaryDirectory() as place:
         trial = Trial(Path(place))
         try:
             await trial.start("far", "a", "b")
             await trial.ready()
             before_s = trial.used_s()
-            killer = asyncio.ensure_future(trial.kill(every_s))
+            faults = [asyncio.ensure_future(one) for one in (trial.kill(every_s), trial.stop(stop_s))]
             await trial.load(rate, seconds)
-            killer.cancel()
+            for fault in faults:
+                fault.cancel()
+            trial.signal(signal.SIGCONT, *trial.started)
             after_s = trial.used_s()
             trial.accounts += [await trial.account(name) for name in sorted(trial.processes)]
         finally:
@@ -87,7 +110,7 @@ async def run(rate: float, seconds: float, every_s: float) -> int:
     print(used(after_s, before_s, sum(flow.sent for flow in flows)))
     print("\n".join(trial.accounts))
     print(f"{trial.takeovers} takeovers; {trial.near.lost + trial.away.lost} found no room in a socket")
-    whole = all(is_in(trial.unheard, at) for flow in flows for at in flow.lost())
+    whole = stop_s > 0 or all(is_in(trial.unheard, at) for flow in flows for at in flow.lost())
     return 0 if whole and all(flow.is_clean for flow in flows) else 1
 
 
@@ -99,8 +122,9 @@ def main() -> int:
     parser.add_argument(
         "--kill", type=float, default=0.0, help="seconds from one kill -9 to the next; 0: none"
     )
+    parser.add_argument("--stop", type=float, default=0.0, help="seconds of the longest stop; 0: none")
     options = parser.parse_args()
-    return asyncio.run(run(options.rate, options.seconds, options.kill))
+    return asyncio.run(run(options.rate, options.seconds, options.kill, options.stop))
 
 
 if __name__ == "__main__":

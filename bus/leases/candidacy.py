@@ -22,6 +22,7 @@ SETTLE_S = 0.02  # from promotion to forwarding: the last frames of the other br
 SETTLE_MAX_S = 0.06  # at most, where its frames have lately taken longer
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # from all links up to ready: frames that came out before were not heard
+UNREAD_S = 5.0  # for what waits in sockets then, at most: who is always late has to be ready some time
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
 log = logging.getLogger("buscoupler.failover")
@@ -81,6 +82,8 @@ class Candidacy:
         self._resigning_s: float | None = None
         self._state: State = "standby"
         self._up_s: float | None = None
+        self._read_s: float | None = None  # since the links are up, when first nothing waited in sockets,
+        self._asked = False  # and whether the loop is to tell that
         self._looked_s = 0.0
         self._slept = False
         self._turns: Turns | None = None  # at the last one
@@ -201,12 +204,31 @@ class Candidacy:
         if down:
             self._up_s = None
         elif self._up_s is None:
-            self._up_s = now
+            self._listen(now)
         self._look_at_time(now)
-        ready = self._up_s is not None and now - self._up_s >= BLIND_S
-        if self._up_s is not None and ready and not self.candidate.ready and not self.candidate.holding:
-            self.gate.blind(self._up_s + BLIND_S / 2)
+        up_s, holding = self._up_s, self.candidate.holding
+        ready = up_s is not None and now - up_s >= BLIND_S and (holding or self._has_read(now - up_s))
+        if up_s is not None and ready and not self.candidate.ready and not holding:
+            self.gate.blind(max(up_s + BLIND_S / 2, self._read_s or now))
         self._set_ready(ready, f"link down: {', '.join(down)}" if down else "all links up")
+
+    def _listen(self, now: float) -> None:
+        """Note that the links are up, and ask when what waits in sockets by now has been read."""
+        self._up_s, self._read_s = now, None
+        if not isinstance(self._loop, WakefulLoop):
+            self._read_s = now
+        elif not self._asked:
+            self._asked = True
+            self._loop.call_when_all_read(self._note_read)
+
+    def _note_read(self) -> None:
+        self._asked = False
+        if self._loop is not None:
+            self._read_s = self._now()
+
+    def _has_read(self, listened_s: float) -> bool:
+        """Tell whether what waited in sockets has been read: it may be old, and another may have sent it."""
+        return self._read_s is not None or listened_s >= UNREAD_S
 
     def _look_at_time(self, now: float) -> None:
         """Notice that the process slept: a holder for a lease, a standby for a longer time."""
@@ -231,7 +253,8 @@ class Candidacy:
         if self.candidate.holding:
             self._slept = False
         elif self.candidate.other_holds:
-            self._slept, self._up_s = False, self._now()
+            self._slept = False
+            self._listen(self._now())
             self._set_ready(False, "it slept")
 
     def away(self, for_s: float) -> Iterator[tuple[Address, Reach]]:

@@ -41,6 +41,7 @@ class _Selector(selectors.EpollSelector):
         super().__init__()
         self._time = time
         self.guards: tuple[Guard, ...] = ()
+        self.all_read: list[Callable[[], object]] = []
         self.readers: dict[int, Callable[[], object]] = {}
         self._on_fault = on_fault
         self._fresh: set[int] = set()
@@ -145,11 +146,20 @@ class _Selector(selectors.EpollSelector):
 
     def _poll(self, timeout: float | None) -> list[tuple[int, int]]:
         """Wait for events. epoll would round a short time up to a whole millisecond."""
+        if self.all_read:
+            if ready := self._epoll.poll(0, _MOST):
+                return ready
+            self._tell_all_read()
         if timeout is not None and 0 < timeout < _SHORT_S and self._epoll.fileno() < _FD_SETSIZE:
             if not select.select((self._epoll,), (), (), timeout)[0]:
                 return []
             timeout = 0
         return self._epoll.poll(timeout, _MOST)
+
+    def _tell_all_read(self) -> None:
+        calls, self.all_read = self.all_read, []
+        for call in calls:
+            self._call("a call when all was read failed", call)
 
     def _call(self, what: str, function: Callable[[], object]) -> None:
         try:
@@ -216,6 +226,10 @@ class WakefulLoop(asyncio.SelectorEventLoop):
     def guard(self, function: Guard) -> None:
         """Call `function` at each wake-up."""
         self._waking.guards += (function,)
+
+    def call_when_all_read(self, function: Callable[[], object]) -> None:
+        """Call `function` once, as soon as no descriptor has anything that waits to be read or written."""
+        self._waking.all_read.append(function)
 
     def unguard(self, function: Guard) -> None:
         """Stop calling `function`. No error if it is no guard."""

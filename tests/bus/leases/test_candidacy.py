@@ -3,15 +3,17 @@
 import asyncio
 import logging
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 
 import pytest
 
-from bus.leases.candidacy import Candidacy
+from bus.leases.candidacy import UNREAD_S, Candidacy
 from bus.leases.candidate import Candidate
 from bus.leases.link import BrokerLink
 from bus.leases.wire import Grant
 from bus.machine.stops import Turns
+from bus.machine.wake_hook import WakefulLoop
 from tests.bus.leases.failover_world import World
 from tests.helpers.peers import until
 
@@ -82,16 +84,38 @@ def fail() -> Sequence[str]:
     raise RuntimeError("on purpose")
 
 
+class Behind(WakefulLoop):
+    """A loop that says when all is read as the test has it; the rest is `Loop`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock, self.asked = Loop(), list[Callable[[], object]]()
+
+    def time(self) -> float:
+        return self.clock.now
+
+    def call_later(self, delay: float, callback: Callable[..., None], *_: object, **__: object) -> Timer:  # type: ignore[override]
+        return self.clock.call_later(delay, callback)
+
+    def call_when_all_read(self, function: Callable[[], object]) -> None:
+        self.asked.append(function)
+
+    def read_all(self) -> None:
+        asked, self.asked = self.asked, []
+        for call in asked:
+            call()
+
+
 class Standby:
     """A candidate that has heard that another, of id `holder`, holds the lease; or nobody."""
 
-    def __init__(self, holder: int = 9) -> None:
-        self.loop, self.gate = Loop(), Told()
+    def __init__(self, holder: int = 9, behind: Behind | None = None) -> None:
+        self.loop, self.gate = Loop() if behind is None else behind.clock, Told()
         self.candidate = Candidate((1,), "x", 5, 1, 1)
         self.links_down: Callable[[], Sequence[str]] = lambda: ()
         self.told: list[tuple[str, int]] = []
         self.candidacy = Candidacy(self.candidate, [], self.gate, lambda: self.links_down(), self._note)
-        self.candidacy.open(self.loop)  # type: ignore[arg-type]
+        self.candidacy.open(self.loop if behind is None else behind)  # type: ignore[arg-type]
         self.candidate.reached(0, "up", self.loop.now)
         self.candidate.heard(
             0, Grant((1,), "x", acting=holder > 0, holder=holder, lease_ms=250), self.loop.now
@@ -115,6 +139,38 @@ def test_a_standby_trusts_what_waited_in_its_sockets_through_a_short_stall(
     one.loop.run(0.5)
     assert one.candidate.ready
     assert bool(one.gate.before_s) != trusts
+
+
+@pytest.fixture
+def behind() -> Iterator[Behind]:
+    with closing(Behind()) as loop:
+        yield loop
+
+
+def test_a_standby_that_slept_is_ready_when_it_has_read_what_waited_in_its_sockets(behind: Behind) -> None:
+    one = Standby(behind=behind)
+    assert not one.candidate.ready
+    behind.read_all()
+    one.loop.run(0.1)
+    assert one.candidate.ready
+    one.loop.now += 1.2
+    one.loop.run(0.5)
+    assert not one.candidate.ready
+    assert len(behind.asked) == 1
+    behind.read_all()
+    read_s = one.loop.now
+    one.loop.run(0.1)
+    assert one.candidate.ready
+    assert one.gate.before_s[-1] == read_s
+
+
+def test_a_standby_that_never_has_read_all_is_ready_after_a_bounded_time(behind: Behind) -> None:
+    one = Standby(behind=behind)
+    one.loop.run(UNREAD_S - 0.6)
+    assert not one.candidate.ready
+    one.loop.run(0.2)
+    assert one.candidate.ready
+    assert one.gate.before_s[-1] > one.loop.now - 0.2
 
 
 def test_a_holder_that_slept_for_a_lease_listens_anew() -> None:

@@ -192,6 +192,27 @@ def test_a_hushed_descriptor_is_heard_again_when_it_is_heeded(loop: WakefulLoop,
     loop.heed(ends[0])  # no error: it is watched no more
 
 
+def test_a_call_comes_once_when_nothing_waits_to_be_read(loop: WakefulLoop, ends: Ends) -> None:
+    told: list[bytes] = []
+    loop.add_reader(ends[0], lambda: told.append(ends[0].recv(1)))
+    ends[1].send(b"abc")
+    loop.call_when_all_read(lambda: told.append(b"all"))
+    for _ in range(5):
+        turn(loop)
+    assert told == [b"a", b"b", b"c", b"all"]
+    loop.remove_reader(ends[0])
+
+
+def test_calls_when_all_is_read_do_not_end_the_loop(loop: WakefulLoop) -> None:
+    faults: list[str] = []
+    told: list[str] = []
+    loop.set_exception_handler(lambda _, context: faults.append(context["message"]))
+    loop.call_when_all_read(lambda: [][0])
+    loop.call_when_all_read(lambda: told.append("all"))
+    turn(loop)
+    assert (faults, told) == (["a call when all was read failed"], ["all"])
+
+
 STRANGER = "192.0.2.66"
 MANY = 300
 
