@@ -86,6 +86,7 @@ class Candidacy:
         self._asked = False  # and whether the loop is to tell that
         self._looked_s = 0.0
         self._slept = False
+        self._slept_in: int | None = None  # the epoch in which a holder slept
         self._turns: Turns | None = None  # at the last one
         self._stood_s = 0.0  # so long this process had no turn, while it held the lease,
         self._stopped = False  # and whether that was a stop
@@ -234,7 +235,8 @@ class Candidacy:
         """Notice that the process slept: a holder for a lease, a standby for a longer time."""
         lease_s, stood_s = self.candidate.lease_s, now - self._looked_s
         limit_s = lease_s if self.candidate.holding else max(lease_s, OVERSLEPT_S)
-        self._slept = self._slept or stood_s > limit_s
+        if stood_s > limit_s and not self._slept:
+            self._slept, self._slept_in = True, self.candidate.epoch if self.candidate.holding else None
         if self.candidate.holding:
             self._stood_s = max(self._stood_s, stood_s)
         self._looked_s = now
@@ -250,12 +252,15 @@ class Candidacy:
 
     def _look_back(self) -> None:
         """Listen anew after a sleep in which sockets may have overflowed while another bridge forwarded."""
-        if self.candidate.holding:
+        holding, since = self.candidate.holding, self._slept_in
+        if holding and (since is None or since == self.candidate.epoch):
             self._slept = False
-        elif self.candidate.other_holds:
+        elif holding or self.candidate.other_holds:
             self._slept = False
             self._listen(self._now())
             self._set_ready(False, "it slept")
+            if holding:  # another did since, and what it sent may wait in our sockets
+                self._resign()
 
     def away(self, for_s: float) -> Iterator[tuple[Address, Reach]]:
         """Yield brokers that have not answered for so long, and whether they refuse or are unreachable."""
@@ -280,13 +285,13 @@ class Candidacy:
 
     def judge(self) -> None:
         """Act on the candidate's state: forward, pause or resign."""
-        state = self.candidate.judge(self._now())
+        self.candidate.judge(self._now())
         self._other_acted = self._other_acted or self.candidate.other_acts
         if not self._late_told and self.candidate.other_was_late:
             self._tell_without_fault()
         if self._slept:
             self._look_back()
-        if state != self._state:
+        if (state := self.candidate.state) != self._state:
             was, self._state = self._state, state
             self._changed(was, state)
         if self.candidate.asked_to_resign and self._resigning_s is None and self._settling is None:

@@ -244,6 +244,7 @@ class Door:
 
     def __init__(self, world: "World") -> None:
         self.forwarding, self.busy_s, self.world = False, 0.0, world
+        self.told: list[tuple[str, float]] = []  # what the gate was told, and when
 
     def noted(self) -> dict[str, int]:
         return {}
@@ -256,6 +257,7 @@ class Door:
 
     def resume(self, since_s: float | None = None) -> int:
         self.forwarding = True
+        self.told.append(("resume", self.world.now))
         return 0
 
     def queued(self) -> int:
@@ -265,7 +267,7 @@ class Door:
         self.busy_s = 0.0
 
     def blind(self, before_s: float) -> None:
-        pass
+        self.told.append(("blind", self.world.now))
 
 
 class Gateway:

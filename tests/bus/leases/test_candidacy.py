@@ -182,6 +182,31 @@ def test_a_holder_that_slept_for_a_lease_listens_anew() -> None:
     assert not one.candidate.ready
 
 
+@pytest.mark.parametrize("other_forwards", [True, False])
+def test_a_holder_that_slept_trusts_what_waited_unless_another_forwarded_meanwhile(
+    other_forwards: bool,
+) -> None:
+    world = World(7, 1, 2, hold_down_s=1.0)
+    world.run(2.0)
+    (first,) = world.forwarding()
+    one = world.gateways[first]
+    if not other_forwards:
+        world.kill(1 - first)
+    one.process.frozen = True
+    world.run(2.0)
+    assert world.forwarding() == ([1 - first] if other_forwards else [])
+    world.kill(1 - first)
+    world.run(2.0)
+    one.gate.told.clear()
+    woke_s = world.now
+    one.process.thaw()
+    world.run(3.0)
+    assert world.forwarding() == [first]
+    assert [what for what, at_s in one.gate.told if at_s >= woke_s] == (
+        ["blind", "resume"] if other_forwards else ["resume"]
+    )
+
+
 def holder(brokers: int = 1) -> World:
     """Return a world in which g1 forwards, and g0, of a better rank, is about to take over again."""
     world = World(5, brokers, 2, hold_down_s=1.0)
