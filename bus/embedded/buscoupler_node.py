@@ -345,11 +345,15 @@ class Tcp:
     def _forget(self):
         self.data = b""
         self.skip = 0
+        self.gone = None  # the error of a write: what the peer sent before is still to be read
+        self._unqueue()
+
+    def _unqueue(self):
         self.queue = []
         self.queued = 0
 
     def send(self, message):
-        if self.sock is None or self.queued + len(message) > self.queue_bytes:
+        if self.sock is None or self.gone or self.queued + len(message) > self.queue_bytes:
             self.unsent += 1
             return False
         self.queue.append(message)
@@ -406,16 +410,16 @@ class Tcp:
         self.close()
         self._later(why)
 
-    def _failed(self, error):
-        if error.args[0] != 11:  # EAGAIN: nothing to read or no room to write now
-            self._lost(error)
-
     def _flush(self):
         while self.queue:
             try:
                 count = self.sock.send(self.queue[0])
             except OSError as error:
-                return self._failed(error)
+                if error.args[0] != 11:  # EAGAIN: no room now
+                    self.gone = error
+                    self.unsent += len(self.queue)
+                    self._unqueue()
+                return None
             self.queued -= count
             if count < len(self.queue[0]):
                 self.queue[0] = self.queue[0][count:]
@@ -426,9 +430,11 @@ class Tcp:
         try:
             data = self.sock.recv(256)
         except OSError as error:
-            return self._failed(error)
+            if error.args[0] == 11 and not self.gone:  # EAGAIN: nothing to read now
+                return None
+            return self._lost(self.gone or error)
         if not data:
-            return self._lost("the peer hung up")
+            return self._lost(self.gone or "the peer hung up")
         cut = min(self.skip, len(data))
         self.skip -= cut
         self.data += data[cut:]
@@ -449,7 +455,7 @@ class Tcp:
             self.oversize += 1
             self.skip = max(0, length - len(data))
             self.data = data[length:]
-            return None
+            return self._message()
         if len(data) < length:
             return None
         self.data = data[length:]

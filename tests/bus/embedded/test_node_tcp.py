@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -171,3 +172,37 @@ async def test_a_peer_that_takes_nothing_holds_nobody_up_and_each_loss_is_counte
     link.close()
     assert link.unsent == before + waiting
     clogged.close()
+
+
+def go(peer: socket.socket) -> None:
+    """Close a connection as a program that ends at once does: by a reset."""
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+@pytest.mark.parametrize("module", [node_module, SMALL])
+async def test_what_a_peer_sent_before_it_went_is_heard_though_sending_to_it_fails_first(
+    module: Any, peer: socket.socket
+) -> None:
+    node = Hearing(module.Tcp("127.0.0.1", peer.getsockname()[1]))
+    node.poll()
+    gone = peer.accept()[0]
+    gone.sendall(frame(100) * 40)
+    go(gone)
+    await until(lambda: not node.link.send(frame(20)))
+    await until(lambda: not node.poll())
+    assert node.found == [frame(100)] * 40
+    assert node.link.unsent > 1
+    assert "reset" in node.link.fault
+
+
+async def test_what_came_behind_one_that_is_too_long_is_heard_though_the_peer_has_gone(
+    peer: socket.socket,
+) -> None:
+    node = Hearing(Tcp("127.0.0.1", peer.getsockname()[1], limit=64))
+    node.poll()
+    gone = peer.accept()[0]
+    gone.sendall(frame(20) + frame(65) + frame(21))
+    gone.close()
+    await until(lambda: not node.poll())
+    assert node.found == [frame(20), frame(21)]
