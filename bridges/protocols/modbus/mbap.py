@@ -63,9 +63,15 @@ class Mbap:
             pdu = bytes(self._came[HEADER.size : _BEFORE + length])
             del self._came[: _BEFORE + length]
             outcome = self._take(number, unit, pdu) or outcome
-        if self._came and not self.is_open:  # nothing can follow the answer, and it is no whole frame
+        if self._came and not self.is_open and not self._is_late:  # no whole frame, and nothing can follow
             return self._spoiled(outcome)
         return outcome
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether what has come of a frame can begin the answer to an earlier request."""
+        head = bytes(self._came[:2])
+        return any(number.to_bytes(2, "big").startswith(head) for number in self._unanswered)
 
     def _take(self, number: int, unit: int, pdu: bytes) -> Outcome | None:
         """Judge a frame. Return the outcome of the open request if this is its answer."""

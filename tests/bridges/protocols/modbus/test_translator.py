@@ -331,6 +331,29 @@ def test_on_tcp_a_device_one_reply_behind_is_told_by_its_transaction_numbers() -
     assert line.rejected["late answer"] > 2
 
 
+@pytest.mark.parametrize("times_s", [(0.12, 0.13), (0.09, 0.12, 0.13), (0.12, 0.2), (0.14, 0.16, 1.0)])
+@pytest.mark.parametrize("cut", [1, 2, 3, 6, 7, 9])
+def test_on_tcp_a_late_answer_in_pieces_is_discarded_as_a_whole_one_is(
+    cut: int, times_s: tuple[float, ...]
+) -> None:
+    class Late(Device):
+        def say(self, asked: bytes, answer: bytes) -> Said:
+            whole = self.frame(answer)
+            if len(self.asked) != 3:
+                return [(max(times_s) if 3 < len(self.asked) < 12 else 0.01, whole)]
+            ends = [cut + n for n in range(len(times_s) - 1)] + [len(whole)]
+            return [
+                (at_s, whole[begin:end]) for at_s, begin, end in zip(times_s, [0, *ends], ends, strict=False)
+            ]
+
+    line = bench(table(*ABC, timeout_ms=100), Late(tcp=True)).run(20)
+    assert line.master.over == ""
+    assert mixed(line) == []
+    assert line.of("a")[-1] == b"3"
+    assert line.rejected["late answer"] > 3
+    assert not line.rejected.keys() & {"extra bytes", "malformed", "transaction"}
+
+
 @FRAMINGS
 def test_a_reply_in_pieces_is_put_together(tcp: bool) -> None:
     class Pieces(Device):
