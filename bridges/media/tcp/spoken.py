@@ -76,6 +76,7 @@ class TcpSpoken(SpokenLink):
 
     def _go_up(self, device: Conversation) -> None:
         super()._go_up(device)
+        cancel(self._watch)  # of a connection before, which was lost a moment ago
         if self.protocol.asks and self.pipe is not None:
             self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
 
