@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 from asyncio import AbstractEventLoop, TimerHandle
+from contextlib import suppress
 from typing import Final
 
 from bus.machine.of_loop import OfLoop
@@ -22,6 +23,7 @@ CONNECTIONS: Final = 256
 _LOOK_S: Final = 0.02
 _RESET: Final = struct.pack("ii", 1, 0)  # struct linger: the kernel drops what it has
 _SCRATCH: Final = memoryview(bytearray(1 << 16))
+_READS: Final = 4  # of a connection that is closed at once
 
 
 class _Parted:
@@ -87,7 +89,17 @@ def part(loop: AbstractEventLoop, sock: socket.socket) -> None:
     before. Call it in the thread of the loop.
     """
     if loop.is_closed() or sock.family == socket.AF_UNIX or not _parted_of(loop).take(sock):
-        sock.close()
+        hang_up(sock)
+
+
+def hang_up(sock: socket.socket) -> None:
+    """Close a connection at once, but not by a reset: what lies unread in it is dropped, as far as it is
+    little. So the peer reads what it was told last, and an end, and can send until it has."""
+    with suppress(OSError):
+        for _ in range(_READS):
+            if not sock.recv_into(_SCRATCH, 0, socket.MSG_DONTWAIT):
+                break
+    sock.close()
 
 
 def abandon(sock: socket.socket) -> None:

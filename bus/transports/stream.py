@@ -19,7 +19,7 @@ from bus.transports.chores import queues_of
 from bus.transports.entrance import Entrance, Outcome
 from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import WAIT_S, Gathering
-from bus.transports.parting import part
+from bus.transports.parting import hang_up, part
 from bus.transports.peers import Identity
 from bus.transports.portion import LEAST_BYTES, Portion
 from bus.transports.secure import SecureSocket
@@ -476,4 +476,4 @@ class StreamPipe(Pipe):
         if is_own:
             part(self._loop, sock)
         else:
-            sock.close()
+            hang_up(sock)

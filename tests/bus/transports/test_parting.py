@@ -228,3 +228,25 @@ async def test_few_connections_wait_for_their_peers(monkeypatch: pytest.MonkeyPa
         for peer in peers:
             peer.close()
         await parted(loop)
+
+
+@pytest.mark.parametrize("fault", ["connections full", CLOSED_HERE])
+async def test_what_a_peer_is_told_before_its_end_comes_with_no_reset_though_much_of_it_lies_unread(
+    fault: str,
+) -> None:
+    with listening() as listener, socket.create_connection(listener.getsockname()) as peer:
+        sock = listener.accept()[0]
+        sock.setblocking(False)
+        made = Connection(
+            asyncio.get_running_loop(), sock, "127.0.0.1:1", Cutter(), lambda *_: None, lambda _: None
+        )
+        made.pause()
+        peer.settimeout(30)
+        peer.sendall(bytes(SMALL))
+        made.say(b"full")
+        while on_the_way_bytes(sock.fileno()):
+            os.sched_yield()
+        made.close(fault)
+        assert await asyncio.to_thread(read, peer) == len(b"full")
+        peer.sendall(b"a reset would make this fail")
+    await parted(asyncio.get_running_loop())
