@@ -2,12 +2,13 @@
 
 import logging
 import socket
-from asyncio import AbstractEventLoop, StreamReader, StreamReaderProtocol, StreamWriter, Task, TimerHandle
+from asyncio import AbstractEventLoop, StreamReaderProtocol, StreamWriter, Task, TimerHandle
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from bus.serving.lasting import LastingReader
 from bus.transports.chores import queues_of
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
@@ -24,7 +25,7 @@ _HANDSHAKE_S: Final = 0.001
 FAILED_TLS: Final = "failed TLS handshake"
 """The reason of a connection that was not secured."""
 
-Serve = Callable[[StreamReader, StreamWriter, Seat], Awaitable[object]]
+Serve = Callable[[LastingReader, StreamWriter, Seat], Awaitable[object]]
 """A function that serves a connection. It calls `Seat.meet` once it knows the peer."""
 
 
@@ -161,7 +162,7 @@ class StreamListener:
             self._reject(FAILED_TLS)
 
     async def _run(self, sock: socket.socket, seat: Seat) -> None:
-        reader = StreamReader(self._read_bytes, self._loop)
+        reader = LastingReader(self._read_bytes, self._loop)
         protocol = StreamReaderProtocol(reader, loop=self._loop)
         if self._silent_s:
             await queues_of(self._loop).chores.turn(seat.host, self._begin_s)
@@ -174,10 +175,11 @@ class StreamListener:
             return
         try:
             writer = StreamWriter(transport, protocol, reader, self._loop)
-            with suppress(OSError):  # a peer that resets the connection ends it, like others
+            with suppress(OSError, EOFError):  # who goes in the midst of a word is no error of ours
                 await self._serve(reader, writer, seat)
                 await writer.wait_closed()
         finally:
+            reader.let_go()
             transport.abort()
 
     def shut(self) -> None:

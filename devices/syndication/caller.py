@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from bus.backoff import Backoff
 from bus.errors import BusError, LinkError, words_of
+from bus.serving.lasting import open_stream
 from bus.transports.on_the_way import on_the_way_bytes
 from bus.transports.sockets import tune
 from bus.urls import check_dial, split_url
@@ -104,7 +105,7 @@ class Caller:
         parts = split_url(self.url)
         try:
             async with asyncio.timeout(connect_s):
-                opened = await asyncio.open_connection(parts.host, parts.port)
+                opened = await open_stream(parts.host, parts.port)
         except TimeoutError:
             raise UnreachedError(f"{self.url}: no connection within {connect_s:.3g} s") from None
         except (OSError, UnicodeError) as error:
@@ -141,16 +142,16 @@ class Caller:
         return answer
 
     async def _read(self) -> bytes:
-        try:
-            data = await self._reader.read(_READ_BYTES)
-        except OSError as error:
-            raise self._error(words_of(error)) from error
+        data = await self._reader.read(_READ_BYTES)
         if not data:
             raise self._ended()
         self._spoke = True
         return data
 
     def _ended(self) -> LinkError:
+        lost = self._reader.exception()
+        if isinstance(lost, OSError):
+            return self._error(words_of(lost))
         hint = "" if self._spoke else f" without a word: {_DOUBT}"
         return self._error(f"the broker closed the connection{hint}")
 
@@ -166,6 +167,7 @@ class Caller:
     def close(self) -> None:
         """Disconnect. Idempotent."""
         self._writer.close()
+        self._reader.let_go()
 
 
 async def follow(

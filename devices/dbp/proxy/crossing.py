@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
+from bus.serving.lasting import open_stream
 from bus.serving.streams import StreamListener
 from bus.transports.binding import Binding, Place
 from bus.transports.options import Tls
@@ -115,7 +116,7 @@ class Dialling:
         url = split_url(self.url)
         while True:
             try:
-                reader, writer = await asyncio.open_connection(
+                reader, writer = await open_stream(
                     url.host, url.port, ssl=self._tls, server_hostname=self._name or url.host,
                     ssl_handshake_timeout=HANDSHAKE_S,
                 )  # fmt: skip

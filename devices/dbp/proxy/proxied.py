@@ -2,11 +2,12 @@
 
 import logging
 import time
-from asyncio import AbstractEventLoop, StreamReader, StreamWriter
+from asyncio import AbstractEventLoop, StreamWriter
 from functools import partial
 from typing import Any
 
 from bus.errors import LinkError, words_of
+from bus.serving.lasting import LastingReader
 from bus.serving.streams import StreamListener
 from bus.transports.binding import Binding, Place
 from bus.transports.seats import Seat
@@ -75,9 +76,12 @@ class ProxiedService:
     def _on_trouble(self, error: OSError) -> None:
         log.warning("%s: cannot accept: %s; will go on trying", self.name, words_of(error))
 
-    async def _accepted(self, target: Target, reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
+    async def _accepted(
+        self, target: Target, reader: LastingReader, writer: StreamWriter, seat: Seat
+    ) -> None:
         if self._tunnel.open(target, reader, writer):
             seat.meet()
+            await reader.ended()
         else:
             writer.close()
 

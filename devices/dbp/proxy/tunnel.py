@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from bus.errors import words_of
+from bus.serving.lasting import LastingReader, open_stream
 from bus.transports.seats import Seats, dials
 from devices.dbp.nodes.listing import Address
 from devices.dbp.proxy import wire
@@ -64,6 +65,11 @@ class _Stream:
         self.credit += size
         self.has_credit.set()
 
+    def rest(self) -> list[bytes]:
+        """Return the bytes that have come and are not written, because the tunnel ends."""
+        waiting = [self.incoming.get_nowait() for _ in range(self.incoming.qsize())]
+        return [data for data in waiting if data is not None]
+
     def end(self) -> None:
         """Write the bytes that have come, and read nothing more."""
         self.incoming.put_nowait(None)
@@ -108,7 +114,9 @@ class Tunnel:
         except TimeoutError:
             return f"no hello within {HELLO_S:g} s"
         except IncompleteReadError:
-            return self._fault or "the other side closed the connection"
+            lost = self._reader.exception()
+            closed = "the other side closed the connection"
+            return self._fault or (words_of(lost) if isinstance(lost, OSError) else closed)
         except OSError as error:
             return self._fault or words_of(error)
         finally:
@@ -174,7 +182,7 @@ class Tunnel:
 
     # streams
 
-    def open(self, target: Target, reader: StreamReader, writer: StreamWriter) -> bool:
+    def open(self, target: Target, reader: LastingReader, writer: StreamWriter) -> bool:
         """Open a stream from a connection on this side to a target on the other. Return False if full."""
         if self._opened_by(self._next) >= STREAMS_MAX:
             self.refuse("streams full")
@@ -224,40 +232,48 @@ class Tunnel:
     async def _connect(self, stream: _Stream, address: Address) -> None:
         try:
             async with asyncio.timeout(CONNECT_S):
-                reader, writer = await asyncio.open_connection(*address)
+                reader, writer = await open_stream(*address)
         except (OSError, TimeoutError, UnicodeError):  # the last for names that no resolver takes
             self.refused["cannot connect"] += 1
             return self._end(stream, "cannot connect")
         return self._join(stream, reader, writer)
 
-    def _join(self, stream: _Stream, reader: StreamReader, writer: StreamWriter) -> None:
+    def _join(self, stream: _Stream, reader: LastingReader, writer: StreamWriter) -> None:
         self._begin(self._pump_out(stream, reader))
         self._begin(self._pump_in(stream, writer))
 
-    async def _pump_out(self, stream: _Stream, reader: StreamReader) -> None:
+    async def _pump_out(self, stream: _Stream, reader: LastingReader) -> None:
         """Send the bytes of this side's connection to the other side, as far as credit allows."""
-        with suppress(OSError):
-            while True:
-                await stream.has_credit.wait()
-                data = await reader.read(min(stream.credit, DATA_BYTES))
-                if not data:
-                    break
-                stream.spend(len(data))
-                self.counts["bytes_out"] += len(data)
-                await self._send(wire.pack(wire.DATA, stream.number, data))
+        try:
+            with suppress(OSError):
+                while data := await self._read(stream, reader):
+                    stream.spend(len(data))
+                    self.counts["bytes_out"] += len(data)
+                    await self._send(wire.pack(wire.DATA, stream.number, data))
+        finally:
+            reader.let_go()
         self._end(stream, "")
 
+    async def _read(self, stream: _Stream, reader: LastingReader) -> bytes:
+        await stream.has_credit.wait()
+        return await reader.read(min(stream.credit, DATA_BYTES))
+
     async def _pump_in(self, stream: _Stream, writer: StreamWriter) -> None:
-        """Write the bytes of the other side to this side's connection, and give credit for them."""
+        """Write the bytes of the other side to this side's connection, and give credit for them.
+
+        What comes for a connection that is lost is dropped: it ends once all is sent that it brought.
+        """
         try:
             while (data := await stream.incoming.get()) is not None:
-                writer.write(data)
-                await writer.drain()
+                if not writer.is_closing():
+                    with suppress(OSError):
+                        writer.write(data)
+                        await writer.drain()
                 stream.owed -= len(data)
                 self._write(wire.pack_credit(stream.number, len(data)))
-        except OSError:
-            pass
         finally:
+            if not writer.is_closing():
+                writer.writelines(stream.rest())
             writer.close()
         self._end(stream, "")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from threading import Thread
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.ports import free_port
-from tests.helpers.talker import GUARD_S, read
+from tests.helpers.talker import GUARD_S, read, send_whole
 
 pytest.importorskip("lark")
 pytest.importorskip("re2")
@@ -108,6 +109,23 @@ def test_an_address_that_cannot_be(url: str, why: str) -> None:
 async def following(url: str, query: str, lost: list[str]) -> AsyncIterator[AsyncGenerator[Update, None]]:
     async with aclosing(follow(url, query, 20.0, lambda error: lost.append(str(error)))) as answers:
         yield answers
+
+
+async def test_what_a_broker_said_before_it_went_is_heard_though_nothing_can_be_published_any_more() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        caller = Caller("tcp://{}:{}".format(*server.getsockname()))
+        await caller.open()
+        broker = server.accept()[0]
+        send_whole(broker, pack(["a", {}, 1]) * 1000)
+        broker.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        broker.close()
+        with pytest.raises(LinkError):
+            while True:
+                await caller.publish("b", {}, 2)
+        assert await nexts(caller, 1000) == [ReceivedPublication("a", {}, 1)] * 1000
+        with pytest.raises(LinkError, match="reset|pipe"):
+            await caller.hear()
+        caller.close()
 
 
 async def test_after_a_connection_is_lost_a_difference_says_what_has_changed_since() -> None:

@@ -1,17 +1,21 @@
 """A tunnel whose other side asks and never reads, or says nothing: what waits for it is bounded."""
 
 import asyncio
+import os
 import socket
+import struct
 from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 
+from bus.serving.lasting import open_stream
 from devices.dbp.nodes.listing import Address
 from devices.dbp.proxy import tunnel, wire
 from devices.dbp.proxy.tunnel import PING_S, SILENT_S, Tunnel
-from devices.dbp.proxy.wire import Hello, Target
+from devices.dbp.proxy.wire import DATA_BYTES, HEAD, WINDOW_BYTES, Hello, Target
 from tests.helpers.clocks import StandingLoop
+from tests.helpers.talker import send_whole
 
 
 class Nothing:
@@ -47,11 +51,11 @@ async def test_an_end_that_reads_no_answers_is_disconnected(
 class At(Nothing):
     """A near side that offers a service at one host."""
 
-    def __init__(self, host: str) -> None:
-        self._host = host
+    def __init__(self, host: str, port: int = 1) -> None:
+        self._place = host, port
 
     def address_of(self, target: Target) -> Address | None:
-        return self._host, 1
+        return self._place
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "a..b", "x" * 300])
@@ -103,3 +107,75 @@ def test_an_end_that_says_something_is_kept() -> None:
         one.close()
         loop.run_until_complete(served)
         far.close()
+
+
+class Far:
+    """The other side of a tunnel, which has opened stream 1 to a service of the near side."""
+
+    def __init__(self, service: socket.socket) -> None:
+        self._service = service
+
+    async def __aenter__(self) -> "Far":
+        near, far = socket.socketpair()
+        ends = await open_stream(sock=near)
+        self._near = Tunnel(*ends, False, Hello("near", ""), At(*self._service.getsockname()))
+        self.served = asyncio.ensure_future(self._near.run())
+        self._reader, self.writer = await asyncio.open_connection(sock=far)
+        self.writer.write(
+            wire.pack_hello(Hello("far", "far end")) + wire.pack_open(1, Target("any", "router"))
+        )
+        self.peer = (await asyncio.to_thread(self._service.accept))[0]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+        self.peer.close()
+        await self.served
+
+    def give(self, data: bytes) -> None:
+        for start in range(0, len(data), DATA_BYTES):
+            self.writer.write(wire.pack(wire.DATA, 1, data[start : start + DATA_BYTES]))
+
+    async def frame(self) -> tuple[int, bytes]:
+        head = wire.read_head(await self._reader.readexactly(HEAD.size))
+        assert head is not None
+        return head.kind, await self._reader.readexactly(head.size)
+
+    async def all_data(self, heard: bytes = b"") -> bytes:
+        """Return the bytes of the stream until its end, giving credit for them."""
+        self.writer.write(wire.pack_credit(1, len(heard)) if heard else b"")
+        while (found := await self.frame())[0] != wire.CLOSE:
+            if found[0] == wire.DATA:
+                heard += found[1]
+                self.writer.write(wire.pack_credit(1, len(found[1])))
+        return heard
+
+
+async def test_what_a_service_sent_before_it_went_comes_though_it_takes_nothing_any_more() -> None:
+    said, heard = os.urandom(WINDOW_BYTES + 180_000), b""
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        async with Far(service) as far:
+            await asyncio.to_thread(send_whole, far.peer, said)
+            far.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            far.peer.close()
+            while len(heard) < WINDOW_BYTES:
+                kind, body = await far.frame()
+                heard += body if kind == wire.DATA else b""
+            far.give(b"for nobody")
+            while kind != wire.CREDIT:
+                kind, _ = await far.frame()
+            assert await far.all_data(heard) == said
+
+
+async def test_what_came_by_a_tunnel_before_its_end_is_written() -> None:
+    said = os.urandom(WINDOW_BYTES)
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        async with Far(service) as far:
+            far.peer.settimeout(30)
+            far.give(said)
+            far.writer.close()
+            await far.served
+            heard = b""
+            while data := await asyncio.to_thread(far.peer.recv, 1 << 16):
+                heard += data
+            assert heard == said

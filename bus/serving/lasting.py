@@ -1,0 +1,134 @@
+"""Streams of asyncio that are read to their end, although a write to them has failed first.
+
+When a transport of asyncio cannot write, it closes its connection, and a `StreamReader` whose connection was
+lost raises at once: what the peer sent before it went would be lost, in the reader and in the kernel. Over
+TLS only what lies in the kernel is.
+"""
+
+import asyncio
+import os
+from asyncio import (
+    AbstractEventLoop,
+    BaseTransport,
+    ReadTransport,
+    StreamReader,
+    StreamReaderProtocol,
+    StreamWriter,
+)
+from contextlib import suppress
+from typing import Any, Final, cast
+
+READ_BYTES: Final = 1 << 16
+
+
+class LastingReader(StreamReader):
+    """A reader that gives what came before the connection was lost, and then its end.
+
+    `exception()` says why it was lost. Call `let_go` when nothing is read any more.
+    """
+
+    def __init__(self, limit_bytes: int, loop: AbstractEventLoop) -> None:
+        super().__init__(limit_bytes, loop)
+        self._source = _Source(self, loop)
+        self._lost: Exception | None = None
+        self._ended = asyncio.Event()
+
+    def set_transport(self, transport: BaseTransport) -> None:
+        self._source.transport_is(cast(ReadTransport, transport))
+        super().set_transport(self._source)
+
+    def exception(self) -> Exception | None:
+        return self._lost
+
+    def set_exception(self, exc: Exception) -> None:
+        """Note why the connection was lost. The end comes behind what the peer sent before."""
+        self._lost = exc
+        if not self._source.go_on():
+            self.feed_eof()
+
+    def feed_data(self, data: Any) -> None:
+        if not self._ended.is_set():  # else it was let go
+            super().feed_data(data)
+
+    def feed_eof(self) -> None:
+        self._ended.set()
+        super().feed_eof()
+
+    async def ended(self) -> None:
+        """Wait until nothing more comes."""
+        await self._ended.wait()
+
+    def let_go(self) -> None:
+        """Drop what has not come yet. Idempotent."""
+        self._source.close()
+        self.feed_eof()
+
+
+class _Source(ReadTransport):
+    """The source of a reader's bytes: its transport, and the socket of that once it is lost."""
+
+    _transport: ReadTransport
+
+    def __init__(self, reader: LastingReader, loop: AbstractEventLoop) -> None:
+        super().__init__()
+        self._reader, self._loop = reader, loop
+        self._is_paused = False
+        self._rest = -1  # the descriptor from which the rest is read
+
+    def transport_is(self, transport: ReadTransport) -> None:
+        """Take the transport, which has connected."""
+        self._transport = transport
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        if self._rest < 0:
+            self._transport.pause_reading()
+        else:
+            self._loop.remove_reader(self._rest)
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        if self._rest < 0:
+            self._transport.resume_reading()
+        else:
+            self._loop.add_reader(self._rest, self._on_readable)
+
+    def go_on(self) -> bool:
+        """Read the rest from the socket, which the transport closes next. Return False if there is no way."""
+        if self._transport.get_extra_info("sslcontext") is not None:
+            return False
+        with suppress(OSError):
+            self._rest = os.dup(self._transport.get_extra_info("socket").fileno())
+        if self._rest >= 0 and not self._is_paused:
+            self._loop.add_reader(self._rest, self._on_readable)
+        return self._rest >= 0
+
+    def _on_readable(self) -> None:
+        try:
+            data = os.read(self._rest, READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._reader.feed_data(data)
+        else:
+            self._reader.let_go()
+
+    def close(self) -> None:
+        """Close the socket from which the rest is read. Idempotent."""
+        if self._rest >= 0:
+            self._loop.remove_reader(self._rest)
+            os.close(self._rest)
+            self._rest = -1
+
+
+async def open_stream(
+    host: str | None = None, port: int | None = None, limit_bytes: int = READ_BYTES, **options: Any
+) -> tuple[LastingReader, StreamWriter]:
+    """Connect as `asyncio.open_connection` does, which has the `options`, too. Raises `OSError`."""
+    loop = asyncio.get_running_loop()
+    reader = LastingReader(limit_bytes, loop)
+    protocol = StreamReaderProtocol(reader, loop=loop)
+    transport, _ = await loop.create_connection(lambda: protocol, host, port, **options)
+    return reader, StreamWriter(transport, protocol, reader, loop)
