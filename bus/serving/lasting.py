@@ -7,6 +7,7 @@ TLS only what lies in the kernel is.
 
 import asyncio
 import os
+import socket
 from asyncio import (
     AbstractEventLoop,
     BaseTransport,
@@ -17,6 +18,8 @@ from asyncio import (
 )
 from contextlib import suppress
 from typing import Any, Final, cast
+
+from bus.transports.parting import hang_up
 
 READ_BYTES: Final = 1 << 16
 
@@ -123,12 +126,31 @@ class _Source(ReadTransport):
             self._rest = -1
 
 
+class LastingProtocol(StreamReaderProtocol):
+    """The protocol of a lasting reader. Where much lies unread at the end, the peer sees no reset."""
+
+    def __init__(self, reader: LastingReader, loop: AbstractEventLoop) -> None:
+        super().__init__(reader, loop=loop)
+        self._carrier: BaseTransport | None = None
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        self._carrier = transport
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if exc is None and self._carrier is not None:
+            with suppress(OSError):  # over TLS it is closed already
+                hang_up(socket.socket(fileno=os.dup(self._carrier.get_extra_info("socket").fileno())))
+        self._carrier = None
+
+
 async def open_stream(
     host: str | None = None, port: int | None = None, limit_bytes: int = READ_BYTES, **options: Any
 ) -> tuple[LastingReader, StreamWriter]:
     """Connect as `asyncio.open_connection` does, which has the `options`, too. Raises `OSError`."""
     loop = asyncio.get_running_loop()
     reader = LastingReader(limit_bytes, loop)
-    protocol = StreamReaderProtocol(reader, loop=loop)
+    protocol = LastingProtocol(reader, loop)
     transport, _ = await loop.create_connection(lambda: protocol, host, port, **options)
     return reader, StreamWriter(transport, protocol, reader, loop)

@@ -2,13 +2,13 @@
 
 import logging
 import socket
-from asyncio import AbstractEventLoop, StreamReaderProtocol, StreamWriter, Task, TimerHandle
+from asyncio import AbstractEventLoop, StreamWriter, Task, TimerHandle
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from bus.serving.lasting import LastingReader
+from bus.serving.lasting import LastingProtocol, LastingReader
 from bus.transports.chores import queues_of
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
@@ -163,7 +163,7 @@ class StreamListener:
 
     async def _run(self, sock: socket.socket, seat: Seat) -> None:
         reader = LastingReader(self._read_bytes, self._loop)
-        protocol = StreamReaderProtocol(reader, loop=self._loop)
+        protocol = LastingProtocol(reader, self._loop)
         if self._silent_s:
             await queues_of(self._loop).chores.turn(seat.host, self._begin_s)
         try:

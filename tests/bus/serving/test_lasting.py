@@ -115,3 +115,26 @@ async def test_a_listener_has_what_its_peers_sent_before_they_went() -> None:
     listener.close()
     assert heard == [SAID]
     assert descriptors() == before
+
+
+async def test_a_peer_whose_words_are_not_all_read_has_its_answer_and_an_end() -> None:
+    async def serve(reader: LastingReader, writer: StreamWriter, _: Seat) -> None:
+        await reader.readexactly(1)
+        writer.write(b"too long")
+        await said.wait()
+        writer.close()
+
+    said = asyncio.Event()
+    listener = StreamListener(serve, lambda: 4, lambda _: None, read_bytes=4096)
+    acceptor = Acceptor(socket.AF_INET, ("127.0.0.1", 0))
+    place = listener.open(asyncio.get_running_loop(), acceptor, lambda _: None)
+    with socket.create_connection(place) as peer:
+        peer.setblocking(False)
+        size = peer.send(SAID)
+        assert await asyncio.get_running_loop().sock_recv(peer, 100) == b"too long"
+        size += peer.send(SAID)
+        said.set()
+        await until(lambda: not len(listener))
+        assert size == 2 * len(SAID)
+        assert peer.recv(100) == b""
+    listener.close()

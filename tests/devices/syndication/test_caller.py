@@ -4,7 +4,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from threading import Thread
 from typing import Any
 
@@ -119,11 +119,11 @@ async def test_what_a_broker_said_before_it_went_is_heard_though_nothing_can_be_
         send_whole(broker, pack(["a", {}, 1]) * 1000)
         broker.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         broker.close()
-        with pytest.raises(LinkError):
+        with suppress(LinkError):
             while True:
                 await caller.publish("b", {}, 2)
         assert await nexts(caller, 1000) == [ReceivedPublication("a", {}, 1)] * 1000
-        with pytest.raises(LinkError, match="reset|pipe"):
+        with pytest.raises(LinkError, match=r"reset|pipe"):
             await caller.hear()
         caller.close()
 
