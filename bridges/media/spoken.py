@@ -6,20 +6,18 @@ from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from bridges.media.byte_echo import ECHO_S, ByteEcho
+from bridges.media.byte_stream import BytePort, ByteStreamPipe
 from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext, cancel
-from bridges.media.hangup import waiting_bytes
 from bridges.media.likeness import likeness
 from bridges.media.outgoing import Outgoing
 from bridges.media.shedding import Shed
 from bridges.protocols.protocol import Protocol as Spoken
 from bridges.protocols.translator import Translator, Wire, always
-from bus.errors import words_of
 from bus.hub import Link
 from bus.noise import Ear
-from bus.text import SAID_BYTES, after
 from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
@@ -29,16 +27,6 @@ UNHEARD_BYTES = 4096
 _AHEAD_S = 0.04  # what the driver may hold; no policy reaches it there
 _AHEAD_BYTES_MIN = 64
 _LATE_S = 2.0  # a network that loses much needs about so long to bring a request
-
-
-class BytePort(Protocol):
-    """An open device of bytes. `read` and `write` return at once and raise `OSError` when it is gone."""
-
-    def fileno(self) -> int: ...
-    def read(self) -> bytes: ...
-    def write(self, data: bytes) -> int: ...
-    def waiting(self) -> int: ...
-    def close(self) -> None: ...
 
 
 class Conversation(NamedTuple):
@@ -137,7 +125,7 @@ class SpokenLink(DeviceLink[Conversation]):
         return super().revise(other)
 
 
-class SpokenPipe(OpenPipe):
+class SpokenPipe(ByteStreamPipe):
     """The one peer of such a device: everything at its far end."""
 
     def __init__(
@@ -148,11 +136,9 @@ class SpokenPipe(OpenPipe):
         context: PipeContext,
         echo: ByteEcho | None = None,
     ) -> None:
-        super().__init__(context)
-        self._port, self._translator = conversation
-        self._echo, self._told, self._lost = echo, "", ""
-        self._said = b""  # the end of what came since the translator last understood something
-        self._fd, self._byte_s = self._port.fileno(), byte_s
+        super().__init__(conversation.port, context)
+        self._translator, self._byte_s = conversation.translator, byte_s
+        self._echo, self._told = echo, ""
         self._outgoing = Outgoing(self.stats, shed, self._translator)
         self._ahead_bytes = max(_AHEAD_BYTES_MIN, int(_AHEAD_S / byte_s)) if byte_s else 1 << 16
         self._waiting = False  # for room in the driver
@@ -165,25 +151,13 @@ class SpokenPipe(OpenPipe):
         return self._translator.condition
 
     def start(self) -> None:
-        self._loop.add_reader(self._fd, self._on_readable)
-        self._hub.attach(self)
-        self._loop.call_soon(self._read_early)
+        super().start()
         self._arm()
 
-    def _read_early(self) -> None:
-        """Read what came before the link was up, for which no descriptor is readable."""
-        if not self._closed:
-            self._on_readable()
-
-    def _on_readable(self) -> None:
-        try:
-            data = self._port.read()
-        except OSError as error:
-            return self._gone(after(f"lost: {words_of(error)}", self._said))
+    def _came(self, data: bytes) -> None:
         if data:
             self._hear(data)
             self._flush()
-        return None
 
     def _hear(self, data: bytes) -> None:
         """Give the translator what came, without our own echo."""
@@ -204,7 +178,7 @@ class SpokenPipe(OpenPipe):
         self._outgoing.settle_held()
         found, noise = self._translator.take_counts()
         self.stats.noise_bytes += noise
-        self._said = b"" if found else (self._said + data)[-SAID_BYTES:]
+        self._keep(data, found)
         self._heard(len(data), found, noise, self._said)
         self._tell()
 
@@ -287,20 +261,6 @@ class SpokenPipe(OpenPipe):
         if self._translator.over:
             self._loop.call_soon(self._gone, self._translator.over)
         return self._arm()
-
-    def _lose(self, error: OSError) -> None:
-        """End the pipe because writing failed, once what came before is read."""
-        if not self._lost:
-            self._lost = f"lost: {words_of(error)}"
-            self._loop.call_soon(self._read_rest)
-
-    def _read_rest(self) -> None:
-        if not self._closed:
-            self._on_readable()
-        if not self._closed and waiting_bytes(self._fd):
-            self._loop.call_soon(self._read_rest)
-        else:
-            self._gone(after(self._lost, self._said))
 
     def _gone(self, why: str) -> None:
         if not self._closed:

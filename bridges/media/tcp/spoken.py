@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from bridges.media.byte_stream import BytePort
 from bridges.media.device import Alarm, cancel
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
-from bridges.media.spoken import BytePort, Conversation, SpokenLink, ear_of, unix_s
+from bridges.media.spoken import Conversation, SpokenLink, ear_of, unix_s
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.remote import SILENCE_S, SocketPort
 from bridges.media.wire import Wired, WireTap

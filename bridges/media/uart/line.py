@@ -4,8 +4,8 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need, preload
-from bridges.media.hangup import waiting_bytes
+from bridges.media.byte_stream import ByteStreamPipe
+from bridges.media.device import DeviceLink, PipeContext, cancel, need, preload
 from bridges.media.likeness import likeness
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
@@ -14,10 +14,9 @@ from bridges.media.uart.echo import EchoCanceller
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.outbox import Outbox
 from bridges.media.uart.port import Port, open_port
-from bus.errors import LinkError, words_of
+from bus.errors import LinkError
 from bus.hub import Hub
 from bus.noise import Ear
-from bus.text import SAID_BYTES, after
 from bus.wire.batch import from_payloads
 
 
@@ -66,29 +65,17 @@ class SerialLink(DeviceLink[Port]):
         device.close()
 
 
-class SerialPipe(OpenPipe):
+class SerialPipe(ByteStreamPipe):
     """The common part of pipes over a serial port. A protocol adds `_hear` and `_put`."""
 
     def __init__(self, link: SerialLink, port: Port, context: PipeContext, decoder: Decoder) -> None:
-        super().__init__(context)
-        self._port, self._fd, self._decoder = port, port.fileno(), decoder
-        self._said = b""  # the end of what came since the last message
+        super().__init__(port, context)
+        self._decoder = decoder
         self._is_well = False  # the last read brought messages and nothing else
-        self._lost = ""
         self._seals = link.seals
         self._outbox = Outbox(link.stats, link.shed, None if self._seals is None else self._seals.seal)
         self._timer: TimerHandle | None = None
         self._waiting = False
-
-    def start(self) -> None:
-        self._loop.add_reader(self._fd, self._on_readable)
-        self._hub.attach(self)
-        self._loop.call_soon(self._read_early)
-
-    def _read_early(self) -> None:
-        """Read what came before the link was up, for which no descriptor is readable."""
-        if not self._closed:
-            self._on_readable()
 
     def revise(self, shed: Shed) -> bool:
         """Use another shed policy for all messages that have not begun."""
@@ -99,11 +86,7 @@ class SerialPipe(OpenPipe):
         """Return the messages that `data` completes; `data` may be empty. Never raises."""
         raise NotImplementedError
 
-    def _on_readable(self) -> None:
-        try:
-            data = self._port.read()
-        except OSError as error:
-            return self._gone(after(_lost(error), self._said))
+    def _came(self, data: bytes) -> None:
         if data and self._wire.hears:
             self._wire.tell((data,))
         messages = self._hear(data)
@@ -112,7 +95,6 @@ class SerialPipe(OpenPipe):
             messages = self._seals.opened(messages)
         if messages:
             self._hub.publish(from_payloads(messages), self)
-        return None
 
     def _note(self, data: bytes) -> None:
         """Count what is no message, and keep what may be the words of a server that is about to hang up."""
@@ -121,7 +103,7 @@ class SerialPipe(OpenPipe):
         if was_well and self._is_well:
             return  # the watch over what comes knows
         self.stats.noise_bytes += noise_bytes
-        self._said = b"" if found else (self._said + data)[-SAID_BYTES:]
+        self._keep(data, found)
         self._heard(len(data), found, noise_bytes, self._said)
 
     def _write_out(self, data: bytes) -> int:
@@ -130,20 +112,6 @@ class SerialPipe(OpenPipe):
         if count and self._wire.hears:
             self._wire.tell((data[:count],), True)
         return count
-
-    def _lose(self, error: OSError) -> None:
-        """End the pipe because writing failed, once what the other end said before is read."""
-        if not self._lost:
-            self._lost = _lost(error)
-            self._loop.call_soon(self._read_rest)
-
-    def _read_rest(self) -> None:
-        if not self._closed:
-            self._on_readable()
-        if not self._closed and waiting_bytes(self._fd):
-            self._loop.call_soon(self._read_rest)
-        else:
-            self._gone(after(self._lost, self._said))
 
     def _wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` when the driver has room."""
@@ -164,8 +132,3 @@ class SerialPipe(OpenPipe):
         self._decoder.end()
         self.stats.noise_bytes += self._decoder.take_counts()[1]
         self._port.close()
-
-
-def _lost(error: OSError) -> str:
-    """Return the text of a link's fault for an error that ended the use of its device."""
-    return f"lost: {words_of(error)}"

@@ -3,9 +3,10 @@
 from asyncio import AbstractEventLoop
 from typing import Any, ClassVar
 
+from bridges.media.byte_stream import BytePort
 from bridges.media.device import need, preload
 from bridges.media.shedding import Shed
-from bridges.media.spoken import BytePort, SpokenLink
+from bridges.media.spoken import SpokenLink
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.port import open_port
 from bridges.protocols.protocol import Protocol
