@@ -146,11 +146,11 @@ class LastingProtocol(StreamReaderProtocol):
 
 
 async def open_stream(
-    host: str | None = None, port: int | None = None, limit_bytes: int = READ_BYTES, **options: Any
+    *place: Any, limit_bytes: int = READ_BYTES, **options: Any
 ) -> tuple[LastingReader, StreamWriter]:
-    """Connect as `asyncio.open_connection` does, which has the `options`, too. Raises `OSError`."""
+    """Connect to a place as `asyncio.open_connection` does, which has the `options`. Raises `OSError`."""
     loop = asyncio.get_running_loop()
     reader = LastingReader(limit_bytes, loop)
     protocol = LastingProtocol(reader, loop)
-    transport, _ = await loop.create_connection(lambda: protocol, host, port, **options)
+    transport, _ = await loop.create_connection(lambda: protocol, *place, **options)
     return reader, StreamWriter(transport, protocol, reader, loop)

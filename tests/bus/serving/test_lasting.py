@@ -46,7 +46,7 @@ async def say_much(reader: LastingReader, peer: socket.socket) -> None:
 
 def held(reader: LastingReader) -> int:
     """Return the bytes that a reader holds."""
-    return len(reader._buffer)  # type: ignore[attr-defined,no-any-return] # noqa: SLF001
+    return len(reader._buffer)  # type: ignore[attr-defined] # noqa: SLF001
 
 
 async def fail(writer: StreamWriter) -> None:
