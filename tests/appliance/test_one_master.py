@@ -1,11 +1,15 @@
 """Two gateways that stand in for each other on devices that are asked: one asks, and never two at a time."""
 
 import asyncio
+import socket
+from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from appliance.parts.bridge import BridgePart
+from bus.backoff import Backoff
 from bus.hub import Link
 from bus.wire.frame import unpack
 from tests.appliance.pairs import PLANT, Pair, forwarding
@@ -162,4 +166,42 @@ async def test_on_tcp_a_standby_has_no_connection_and_counts_as_up() -> None:
         values = {bytes(unpack(one).data) for one in pair.ears[0].heard}
         assert values == {b"5", b"9"}
         assert TcpDevice.most == 1
+    server.close()
+
+
+def off(server: asyncio.Server) -> None:
+    """Switch the device off."""
+    server.close()
+    for one in list(TcpDevice.live):
+        one.transport.abort()
+
+
+async def test_on_tcp_a_device_that_is_off_has_the_lease_change_hands_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port, device, tries = free_port(), Device(tcp=True), Counter[str]()
+    connect = socket.create_connection
+
+    def counted(*args: Any, **more: Any) -> socket.socket:
+        tries["device"] += args[0][1] == port
+        return connect(*args, **more)
+
+    monkeypatch.setattr(socket, "create_connection", counted)
+    monkeypatch.setattr("bridges.media.device.Backoff", lambda *_: Backoff(0.02, 0.05, lambda low, _: low))
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: TcpDevice(device), "127.0.0.1", port)
+    async with forwarding(text(f"tcp: {{{{host: 127.0.0.1, port: {port}}}}}")) as pair:
+        first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        await until(lambda: pair.candidacy(second).candidate.ready)
+        await more(pair)
+        off(server)
+        await until(lambda: pair.forwards(second) and not pair.candidacy(second).candidate.ready)
+        before = tries["device"]
+        await until(lambda: tries["device"] > before + 200)
+        assert pair.forwards(second)
+        assert pair.candidacy(first).takeovers == pair.candidacy(second).takeovers == 1
+        server = await loop.create_server(lambda: TcpDevice(device), "127.0.0.1", port)
+        await more(pair)
+        await until(lambda: all(pair.candidacy(one).candidate.ready for one in pair.gateways))
+        assert len(TcpDevice.live) == 1
     server.close()

@@ -55,37 +55,56 @@ class TcpSpoken(SpokenLink):
     """One connection to a peer that speaks a protocol. `rest` is that of `SpokenLink`.
 
     A peer that is asked has a connection only while this gateway may ask, as many devices take only one.
-    Without, the link is up too: this gateway can take over.
+    Without, the link is up too: this gateway can take over. But where it could not connect when it last
+    tried, it tries on as a standby, and closes at once: else the lease would come back and go for ever.
     """
 
     def __init__(self, options: Tcp, protocol: Protocol, shed: Shed | None = None, **rest: Any) -> None:
         self.options = options
         self._watch: TimerHandle | None = None
+        self._out_of_reach = False  # when it last tried
         super().__init__(f"tcp:{options.device}", protocol, shed, options.queue_bytes, **rest)
 
+    @property
+    def _stands_by(self) -> bool:
+        return self.protocol.asks and not self._may_act(self._loop.time())
+
     def _begin(self) -> None:
-        if not self.protocol.asks or self._may_act(self._loop.time()):
-            return super()._begin()
+        if self._out_of_reach or not self._stands_by:
+            super()._begin()
+        else:
+            self._wait_to_ask()
+
+    def _wait_to_ask(self) -> None:
+        """Be up without a connection, until this gateway may ask."""
         self.state, self.fault = "up", ""
         self._timer = self._loop.call_later(LOOK_S, self._look)
-        return None
 
     def _look(self) -> None:
         """Connect as soon as this gateway may ask. Meanwhile the link stays up, unless that fails."""
         self._begin()
         self.state = "up"
 
+    def _wait(self, why: str) -> None:
+        self._out_of_reach = True
+        super()._wait(why)
+
     def _go_up(self, device: Conversation) -> None:
+        self._out_of_reach = False
+        if self._stands_by:
+            self._release(device)
+            return self._wait_to_ask()
         super()._go_up(device)
         cancel(self._watch)  # of a connection before, which was lost a moment ago
         if self.protocol.asks and self.pipe is not None:
             self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
+        return None
 
     def _look_whether_still(self) -> None:
         """Close the connection as soon as another gateway asks."""
         if self.pipe is None or self.state != "up":
             return
-        if self._may_act(self._loop.time()):
+        if not self._stands_by:
             self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
             return
         self._generation += 1  # so that this does not count as a loss

@@ -1,20 +1,98 @@
-"""A TCP stream whose peer is asked: a gateway has a connection only while it may ask."""
+"""A TCP connection to a device that is asked, of a gateway that may ask and of one that stands by."""
 
 import asyncio
 import socket
 from asyncio import TimerHandle
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from bridges.media.tcp.medium import Tcp
-from bridges.media.tcp.spoken import tcp_spoken
+from bridges.media.tcp.spoken import TcpSpoken, tcp_spoken
 from bridges.protocols.modbus.protocol import Modbus, Register
 from bus.hub import Hub
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
-ASKING = Modbus(registers=(Register(register=3, pattern=("a",)),))
+RECORD = Modbus(registers=(Register(register=5, pattern=("a",)),), poll_ms=60_000)
+
+
+class Place:
+    """A place where a device may be, and a gateway that may ask it: `may`."""
+
+    def __init__(self, may: bool) -> None:
+        self.port, self.may, self.came = free_port(), may, 0
+        self.live = set[asyncio.StreamWriter]()
+        options = Tcp(host="127.0.0.1", port=self.port, mode="dial")
+        retry = {"retry_min_s": 0.01, "retry_max_s": 0.02}
+        self.link = TcpSpoken(options, RECORD, may_act=lambda _: self.may, **retry)
+        self.tries = 0
+        begin = self.link._open_port
+
+        def open_port() -> object:
+            self.tries += 1
+            return begin()
+
+        self.link._open_port = open_port  # type: ignore[method-assign,assignment]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.came += 1
+        self.live.add(writer)
+        while await reader.read(256):
+            pass
+        self.live.discard(writer)
+        writer.close()
+
+    @asynccontextmanager
+    async def device(self) -> AsyncIterator[None]:
+        """Have a device there, which says nothing."""
+        async with await asyncio.start_server(self._serve, "127.0.0.1", self.port) as server:
+            yield
+            server.close()
+            for one in list(self.live):
+                one.transport.abort()
+
+    async def more_tries(self) -> None:
+        before = self.tries
+        await until(lambda: self.tries > before + 2)
+
+
+@asynccontextmanager
+async def opened(may: bool = True) -> AsyncIterator[Place]:
+    place = Place(may)
+    place.link.open(Hub(), asyncio.get_running_loop())
+    try:
+        yield place
+    finally:
+        place.link.close()
+
+
+async def test_a_gateway_that_could_not_connect_is_no_candidate_while_it_stands_by_and_tries_on() -> None:
+    async with opened() as place:
+        await until(lambda: place.tries > 1 and place.link.state == "waiting")
+        place.may = False
+        await place.more_tries()
+        assert place.link.state != "up"
+
+
+async def test_a_standby_that_could_connect_closes_at_once_and_counts_as_up() -> None:
+    async with opened() as place:
+        await until(lambda: place.link.state == "waiting")
+        place.may = False
+        async with place.device():
+            await until(lambda: place.link.state == "up" and not place.live and place.came > 0)
+            assert (place.link.fault, place.link.pipe, place.came) == ("", None, 1)
+            place.may = True
+            await until(lambda: place.link.pipe is not None and len(place.live) == 1)
+        assert place.came == 2
+        assert place.link.losses <= 1  # that of the device which has gone
+
+
+async def test_a_standby_that_never_tried_counts_as_up_and_does_not_try() -> None:
+    async with opened(may=False) as place:
+        assert (place.link.state, place.link.pipe, place.tries) == ("up", None, 0)
 
 
 def watched(patch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
@@ -36,7 +114,7 @@ async def test_a_device_that_is_lost_again_and_again_is_watched_by_one_timer(
     waiting = watched(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as server:
         options = Tcp(host="127.0.0.1", port=server.getsockname()[1])
-        link: Any = tcp_spoken(options, ASKING, retry_min_s=0.001, retry_max_s=0.001)
+        link: Any = tcp_spoken(options, RECORD, retry_min_s=0.001, retry_max_s=0.001)
         link.open(Hub(), asyncio.get_running_loop())
         try:
             for _ in range(10):
