@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bridges.media.spoken import BytePort
 from bridges.media.tcp.medium import Tcp
 from bridges.media.tcp.spoken import TcpSpoken, tcp_spoken
 from bridges.protocols.modbus.protocol import Modbus, Register
@@ -19,6 +20,16 @@ from tests.helpers.ports import free_port
 RECORD = Modbus(registers=(Register(register=5, pattern=("a",)),), poll_ms=60_000)
 
 
+class Trying(TcpSpoken):
+    """A link that counts how often it tries to connect."""
+
+    tries = 0
+
+    def _open_port(self) -> BytePort:
+        self.tries += 1
+        return super()._open_port()
+
+
 class Place:
     """A place where a device may be, and a gateway that may ask it: `may`."""
 
@@ -27,15 +38,11 @@ class Place:
         self.live = set[asyncio.StreamWriter]()
         options = Tcp(host="127.0.0.1", port=self.port, mode="dial")
         retry = {"retry_min_s": 0.01, "retry_max_s": 0.02}
-        self.link = TcpSpoken(options, RECORD, may_act=lambda _: self.may, **retry)
-        self.tries = 0
-        begin = self.link._open_port
+        self.link = Trying(options, RECORD, may_act=lambda _: self.may, **retry)
 
-        def open_port() -> object:
-            self.tries += 1
-            return begin()
-
-        self.link._open_port = open_port  # type: ignore[method-assign,assignment]
+    @property
+    def tries(self) -> int:
+        return self.link.tries
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.came += 1
