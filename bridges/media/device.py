@@ -6,6 +6,7 @@ import time
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from importlib import import_module
 from math import inf
@@ -24,7 +25,7 @@ from bus.ledger import Stats
 from bus.machine.wake_hook import Standstill, stood_still
 from bus.noise import Ear
 from bus.text import plain
-from bus.vacancy import NO_DEVICE
+from bus.vacancy import NO_DEVICE, Filter
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")
@@ -127,7 +128,8 @@ def cancel(*timers: Handle | None) -> None:
 class Alarm:
     """A timer that calls `ring` once, at a time that may change until then.
 
-    A time that is put off costs nothing: the timer that runs looks again.
+    A time that is put off costs nothing: the timer that runs looks again. What holds for a message that is
+    passed on just now (`bus.passing`) does not hold for what the call does.
     """
 
     __slots__ = ("_due_s", "_ring", "_timer")
@@ -142,7 +144,7 @@ class Alarm:
             self.cancel()
         self._due_s = due_s
         if due_s < inf and self._timer is None:
-            self._timer = loop.call_at(due_s, self._on_time, loop, due_s)
+            self._timer = Context().run(loop.call_at, due_s, self._on_time, loop, due_s)
 
     def _on_time(self, loop: AbstractEventLoop, when_s: float) -> None:
         self._timer = None
@@ -255,12 +257,16 @@ class DeviceLink(Wired, Generic[D]):
         """Return a pipe in `context` that owns `device`."""
         raise NotImplementedError
 
+    def _missing(self) -> Filter | None:
+        """Return what is done with messages while there is no device, as `Vacancy` has it."""
+        return None
+
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the device. Returns at once."""
         self._standstill.watch(loop, self.held_s)
         if self.state == "closed":
             self._hub, self._loop = hub, loop
-            hub.enlist(self.name, NO_DEVICE)
+            hub.enlist(self.name, NO_DEVICE, self._missing())
             self._generation += 1
             self._begin()
 

@@ -12,6 +12,7 @@ import pytest
 from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext
 from bridges.simulate import run
 from bus.hub import Hub
+from bus.lateness import late_ms, passing_late
 from bus.ledger import Stats
 from bus.machine.wake_hook import WakefulLoop
 from bus.wire.batch import Batch, from_payloads
@@ -181,3 +182,12 @@ def test_an_alarm_rings_once_at_the_last_time_it_was_set_to() -> None:
         return rung
 
     assert run(scenario()) == pytest.approx([3.0, 4.0, 1.0, 2.0])
+
+
+async def test_an_alarm_that_is_set_while_something_late_passes_is_not_late() -> None:
+    ages, loop = list[int](), asyncio.get_running_loop()
+    alarm = Alarm(lambda: ages.append(late_ms()))
+    with passing_late(5000):
+        alarm.set(loop, 0.0)
+    await until(lambda: ages)
+    assert ages == [0]
