@@ -321,7 +321,7 @@ class Port(Pipe):
         side = self.side
         bridge = side.bridge
         if self._is_prompt and late_ms():
-            return self.stats.drop(LATE, batch.count)
+            return self._drop_late(batch)
         out: Batch | None = batch
         if not bridge.simple or isinstance(batch, MixedBatch):
             out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, self.stats)
@@ -337,6 +337,15 @@ class Port(Pipe):
         if side.stops_in_doubt and bridge.gate is not None and bridge.gate.in_doubt():
             return self.stats.drop(IN_DOUBT, out.count)
         self.hand_on(out)
+
+    def _drop_late(self, batch: Batch) -> None:
+        side = self.side
+        self.stats.drop(LATE, batch.count)
+        if not self.inner.answers:
+            return
+        out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, Stats())
+        if out is not None:
+            self.inner.refuse(payloads(out), LATE)
 
     def hand_on(self, batch: Batch) -> None:
         """Send messages that have passed all policies to the pipe, and count them as sent."""

@@ -22,7 +22,8 @@ class Pipe(Protocol):
     `takes_late`: it knows the age of what it gets (`bus.lateness`). `is_there`: its peer is connected now.
     `came_ns`: the times at which the messages came that it publishes just now, in ns since 1970, where the
     kernel or an adapter told; else (). `is_watched`: another hub of this process has looked for loops in all
-    that it brings. Derive from this class: it has defaults for these eight and for `purge`.
+    that it brings. `answers`: it tells who sent a message what became of it, also if that never came to it
+    (`refuse`). Derive from this class: it has defaults for these nine, `refuse` and `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -37,9 +38,13 @@ class Pipe(Protocol):
     is_there: bool = True
     came_ns: Sequence[int] = ()
     is_watched: bool = False
+    answers: bool = False
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""
+
+    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+        """Take note that messages were dropped on their way to this pipe, and counted there."""
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages that have not begun; count them by `reason` and return them in order.

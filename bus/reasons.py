@@ -134,6 +134,9 @@ REJECTED: Final = (
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
     Reason("failed", "trouble", "a protocol has a defect: the link says which"),
     Reason("untold", "trouble", "a protocol: the item became no frame, and the protocol told no reason"),
+    Reason(
+        "results full", "trouble", "a protocol: too many commands ended at once: PATTERN/result lacks some"
+    ),
     Reason("another sender", "trouble", "raw, dbc: an identifier of `send` that somebody else sends"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
     Reason(

@@ -1,6 +1,7 @@
 """The front as a hub between a link and a side: it has a stage for each pipe, and does what the file asks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bridges.front.rewriting import Refuse, Turns, rewritten
@@ -26,21 +27,30 @@ class FrontPipe(Pipe):
 
     def __init__(self, inner: Pipe, front: "FrontHub") -> None:
         self.name, self.link, self.inner, self.stats = inner.name, inner.link, inner, Stats()
-        self._front = front
+        self._front, self.answers = front, inner.answers
         self.revise()
 
     def revise(self) -> None:
         """Do what the present settings ask, from the next batch on."""
-        self._steps = self._front.exits()
+        self._limits, self._names = self._front.exits()
 
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
-        out = _through(self._steps, batch, self.stats.drop)
+        passed = _through(self._limits, batch, self.stats.drop)
+        if self.answers and (rest := _lacking(batch, passed)):
+            self.refuse(rest, LIMIT)
+        out = None if passed is None else _through(self._names, passed, self.stats.drop)
         if out is None:
             return None
         self.stats.sent += out.count
         self.stats.sent_bytes += len(out.data)
         return self.inner.send(out)
+
+    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+        """Tell the pipe inside of these messages by the patterns that they have on the wire."""
+        out = _through(self._names, from_payloads(messages), lambda *_: None)
+        if out is not None:
+            self.inner.refuse(payloads(out), reason)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages; return them with the patterns that they have inside the bridge."""
@@ -94,16 +104,16 @@ class FrontHub(Hub):
     def _step(self, judge: Judge, reason: str) -> Step:
         return lambda batch, refuse: passing(batch, judge, self.side.bridge.clock(), reason, refuse)
 
-    def exits(self) -> list[Step]:
-        """Return new steps for what leaves by one pipe."""
-        front = self.front
-        steps = self._limiting([limit for limit in front.limits if limit.outward])
+    def exits(self) -> tuple[list[Step], list[Step]]:
+        """Return new steps for what leaves by one pipe: limits, and what comes behind them."""
+        front, steps = self.front, list[Step]()
+        limits = self._limiting([limit for limit in front.limits if limit.outward])
         if front.opaque is not None:
             steps.append(Wrapping(front.opaque).unwrapped)
         if front.renaming:
             turns = Turns(front.renaming.leaving, front.renaming.reach)
             steps.append(lambda batch, refuse: rewritten(batch, turns, refuse))
-        return steps
+        return limits, steps
 
     def named(self, batch: Batch) -> Batch | None:
         """Return messages of the wire as they are called inside the bridge, without those that are not."""
@@ -125,12 +135,23 @@ class FrontHub(Hub):
         return self.side.row(link)
 
     def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
-        """Enlist a link at the side. Without a pipe it drops by `reason` only what would leave here."""
-        self.side.enlist(link, reason, self._missed)
+        """Enlist a link at the side. Without a pipe it drops by `reason` only what would leave here.
 
-    def _missed(self, batch: Batch, stats: Stats) -> int:
-        out = _through(self._vacant, batch, stats.drop)
-        return 0 if out is None else out.count
+        `filter` sees what that is, and also what is above a limit.
+        """
+        self.side.enlist(link, reason, partial(self._missed, filter))
+
+    def _missed(self, filter: Filter | None, batch: Batch, stats: Stats) -> int:
+        limits, names = self._vacant
+        passed = _through(limits, batch, stats.drop)
+        if filter is not None and (rest := _lacking(batch, passed)):
+            named = _through(names, from_payloads(rest), lambda *_: None)
+            if named is not None:
+                filter(named, Stats())
+        out = None if passed is None else _through(names, passed, stats.drop)
+        if out is None or filter is None:
+            return 0 if out is None else out.count
+        return filter(out, stats)
 
     def strike(self, link: str) -> None:
         self.side.strike(link)
@@ -160,6 +181,20 @@ class FrontHub(Hub):
         out = _through(self._in, batch, stats.reject)
         if out is not None:
             self.side.publish(out, origin if stage is None else stage)
+
+
+def _lacking(batch: Batch, passed: Batch | None) -> list[bytes]:
+    """Return the messages that did not pass; the others are in the same order."""
+    if passed is not None and passed.count == batch.count:
+        return []
+    gone, rest = list[bytes](), iter([] if passed is None else payloads(passed))
+    awaited = next(rest, None)
+    for message in payloads(batch):
+        if message == awaited:
+            awaited = next(rest, None)
+        else:
+            gone.append(message)
+    return gone
 
 
 def _through(steps: list[Step], batch: Batch, refuse: Refuse) -> Batch | None:

@@ -5,12 +5,12 @@ add a medium with an entry point of the group `buscoupler.media`. `medium` is th
 `device` is the base class of links that open one device. `arrivals` passes items from a driver's thread to
 the event loop, and `hangup` says whether a descriptor's other end has gone. `shedding` has the queue that
 drops messages by a policy; `shed_pipe` puts such a queue in front of links that have none. `spoken` is the
-base of links whose devices speak a protocol, and `outgoing` their queue; `byte_stream` is the base of pipes
-over bytes, which hear their far end out; `byte_echo` takes out the echo of a two-wire line, and `guess` says
-what input looks like, which `likeness` tells people. `seals` are what trunks with keys put behind messages.
-`wire` shows taps what passes there. `subject` is the record of a Cyphal subject. `selecting` lets libraries
-wait for large descriptors. `rtnetlink` parses what the kernel reports about interfaces. `sp` is a link to any
-bus by its URL.
+base of links whose devices speak a protocol, and `outgoing` their queue; `refusing` answers commands to a
+device that is not there; `byte_stream` is the base of pipes over bytes, which hear their far end out;
+`byte_echo` takes out the echo of a two-wire line, and `guess` says what input looks like, which `likeness`
+tells people. `seals` are what trunks with keys put behind messages. `wire` shows taps what passes there.
+`subject` is the record of a Cyphal subject. `selecting` lets libraries wait for large descriptors.
+`rtnetlink` parses what the kernel reports about interfaces. `sp` is a link to any bus by its URL.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Pipes over a descriptor of bytes: what came before the far end went is heard, though writing fails first."""
+"""Pipes over a descriptor of bytes: what came before the far end went is heard though writing fails first."""
 
 from typing import Protocol
 

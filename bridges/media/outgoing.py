@@ -24,7 +24,8 @@ class Outgoing:
     """
 
     def __init__(self, stats: Stats, shed: Shed, translator: Translator[bytes]) -> None:
-        self._stats, self._queue, self._translator = stats, ShedQueue(stats, shed), translator
+        self._stats, self._translator = stats, translator
+        self._queue = ShedQueue(stats, shed, on_lost=translator.lose if translator.asks else None)
         self._pieces: deque[_Piece] = deque()
         self._begun = self._size = 0  # bytes of the first piece that are written; bytes of all pieces
 
@@ -108,6 +109,7 @@ class Outgoing:
         dropped = [piece.message for piece in self._pieces if piece.message] + self._translator.give_up()
         for message in dropped:
             self._queue.settle(len(message), reason)
+            self._translator.lose(message, reason)
         self._pieces = deque(kept)
         self._size = sum(len(piece.data) for piece in kept)
         return dropped + self._queue.clear(reason)

@@ -18,6 +18,7 @@ from bridges.protocols.protocol import Protocol as Spoken
 from bridges.protocols.translator import Translator, Wire, always
 from bus.hub import Link
 from bus.noise import Ear
+from bus.vacancy import Filter
 from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
@@ -103,6 +104,13 @@ class SpokenLink(DeviceLink[Conversation]):
         translator = self.protocol.translator(wire)
         return Conversation(self._open_port(), translator)
 
+    def _missing(self) -> Filter | None:
+        if not self.protocol.asks:
+            return None
+        from bridges.media.refusing import refusing  # late: most gateways ask no devices
+
+        return refusing(self.protocol, self.stats, self._hub, self._loop)
+
     def _release(self, device: Conversation) -> None:
         device.port.close()
 
@@ -138,6 +146,7 @@ class SpokenPipe(ByteStreamPipe):
     ) -> None:
         super().__init__(conversation.port, context)
         self._translator, self._byte_s = conversation.translator, byte_s
+        self.answers = self._translator.asks
         self._echo, self._told = echo, ""
         self._outgoing = Outgoing(self.stats, shed, self._translator)
         self._ahead_bytes = max(_AHEAD_BYTES_MIN, int(_AHEAD_S / byte_s)) if byte_s else 1 << 16
@@ -221,10 +230,19 @@ class SpokenPipe(ByteStreamPipe):
         self._outgoing.put(list(payloads(batch)), self._loop.time())
         if not self._waiting and self._again is None:
             self._flush()
+        elif self.answers:
+            self._arm()
+
+    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+        for message in messages:
+            self._translator.lose(message, reason)
+        self._arm()
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop the messages that have not begun, and return them. Bytes in the driver are still sent."""
-        return self._outgoing.purge(reason)
+        dropped = self._outgoing.purge(reason)
+        self._arm()
+        return dropped
 
     def _ahead_s(self, size: int) -> float:
         return (size + self._port.waiting()) * self._byte_s
@@ -264,6 +282,8 @@ class SpokenPipe(ByteStreamPipe):
 
     def _gone(self, why: str) -> None:
         if not self._closed:
+            if self.answers:
+                self._outgoing.close("closed")
             self._publish(self._translator.finish(self._loop.time()))
         super()._gone(why)
 

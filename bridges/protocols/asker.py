@@ -8,7 +8,7 @@ from math import inf
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from bridges.protocols.asking import Asking
-from bridges.protocols.commands import Command, Commands, Place
+from bridges.protocols.commands import RESULTS_FULL, Command, Commands, Place
 from bridges.protocols.translator import LOOK_S, Sent, Translator, Turn, Wire, frame
 from bus.quantity.forms import write
 
@@ -169,22 +169,28 @@ class Asker(Translator[T], Generic[T, P]):
     def give_up(self) -> list[bytes]:
         return self._commands.give_up()
 
+    def refuse(self, message: bytes, reason: str) -> None:
+        self._commands.refuse(message, reason)
+        if self._commands.is_due:
+            self.due_s = 0.0
+
     def end(self, now_s: float) -> list[bytes]:
         if isinstance(self._asked, Command):
-            self._commands.tell(self._asked.place, "not known: the wire was lost")
+            self._commands.tell(self._asked.place.tokens, "not known: the wire was lost")
         self._asked = None
-        given = self._commands.give_up("refused: the wire was lost")
-        self.settled += [(len(message), "closed") for message in given]
+        for message in self._commands.give_up():
+            self.settled.append((len(message), "closed"))
+            self._commands.refuse(message, "closed")
         return self._said()
 
     def _said(self) -> list[bytes]:
-        said = self._commands.said[:]
-        self._commands.said.clear()
+        said, untold = self._commands.take_said()
+        self.wire.stats.reject(RESULTS_FULL, untold)
         return said
 
     def _plan(self, now_s: float) -> None:
         """Work out when to be called next."""
-        if self._commands.said:
+        if self._commands.is_due:
             self.due_s = now_s
             return
         if self._line.is_open:
@@ -257,7 +263,7 @@ class Asker(Translator[T], Generic[T, P]):
         assert asked is not None  # the line had a request
         self._note(self._device(asked), outcome, now_s)
         if isinstance(asked, Command):
-            self._commands.tell(asked.place, _result(outcome))
+            self._commands.tell(asked.place.tokens, _result(outcome))
         elif outcome.fault:
             self._schedule(asked, now_s + asked.poll_s)
         elif outcome.refused:

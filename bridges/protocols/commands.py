@@ -1,9 +1,9 @@
-"""The commands that wait to be written into devices, and what became of them. Pure: time is an argument."""
+"""The commands that wait to be written into devices, and what became of all. Pure: time is an argument."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bridges.protocols.asking import RESULT, SET, Asked, Asking
 from bridges.protocols.protocol import tokens_of
@@ -12,6 +12,11 @@ from bus.quantity.coding import Coding
 from bus.wire.frame import DATA_BYTES_MAX
 
 Tokens = tuple[int, ...]
+RESULTS = 1024
+"""The most results that wait to be told: some milliseconds of commands that are refused."""
+RESULTS_FULL: Final = "results full"
+"""The reason for results that are not told."""
+_WORDS = {"closed": "the wire was lost"}  # for reasons of drops that say too little
 
 
 class Place(NamedTuple):
@@ -31,22 +36,59 @@ class Command(NamedTuple):
     message: bytes
 
 
-class Commands:
+class Results:
+    """The frames that tell what became of commands, under PATTERN/result, until they are taken.
+
+    `rows` are the values. `untold` counts those that were too many.
+    """
+
+    def __init__(self, rows: Iterable[Asked]) -> None:
+        written = [tokens_of(row.pattern) for row in rows if row.write]
+        set_, self._result = tokens_of((SET,)), tokens_of((RESULT,))
+        self._values = {(*tokens, *set_): tokens for tokens in written}
+        self._said: list[bytes] = []
+        self.untold = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to tell."""
+        return bool(self._said or self.untold)
+
+    def tell(self, value: Tokens, words: str) -> None:
+        """Tell what became of a command to a value."""
+        if len(self._said) < RESULTS:
+            self._said.append(frame((*value, *self._result), words.encode()[:DATA_BYTES_MAX]))
+        else:
+            self.untold += 1
+
+    def refuse(self, message: bytes, reason: str) -> None:
+        """Tell that the command in a frame was not sent, by the reason of its drop; other frames are none."""
+        found = published(message, ())
+        value = None if found is None else self._values.get(found.tokens)
+        if value is not None:
+            self.tell(value, f"refused: {_WORDS.get(reason, reason)}")
+
+    def take_said(self) -> tuple[list[bytes], int]:
+        """Return what is to be told, and how much is not, and forget both."""
+        said, untold = self._said, self.untold
+        self._said, self.untold = [], 0
+        return said, untold
+
+
+class Commands(Results):
     """A bounded queue of commands, each of which ends once: as done, refused, or not known.
 
-    `said` are the frames that tell so, under PATTERN/result; whoever sends them clears the list. `settled` is
-    that of the translator.
+    `settled` is that of the translator.
     """
 
     def __init__(self, record: Asking, places: Sequence[Place], settled: list[tuple[int, str]]) -> None:
-        self.said: list[bytes] = []
+        super().__init__(place.row for place in places)
         self._settled = settled
         self._form, self._most, self._age_s = record.form, record.commands, record.age_ms / 1000
         tail = tokens_of((SET,))
         self._places: Mapping[Tokens, Place] = {
             (*place.tokens, *tail): place for place in places if place.row.write
         }
-        self._result = tokens_of((RESULT,))
         self._waiting: deque[Command] = deque()
 
     def __len__(self) -> int:
@@ -64,13 +106,13 @@ class Commands:
         if found is None or place is None:
             return Sent(why="not sent here")
         if len(self._waiting) >= self._most:
-            self.tell(place, f"refused: {self._most} commands wait already")
+            self.tell(place.tokens, f"refused: {self._most} commands wait already")
             return Sent(why="queue full")
         try:
             value = place.coding.read(self._form, found.data)
             data = place.coding.encode(value, place.row.low, place.row.high)
         except ValueError as error:
-            self.tell(place, f"refused: {error}")
+            self.tell(place.tokens, f"refused: {error}")
             return Sent(why="no command")
         self._waiting.append(Command(place, data, now_s, message))
         return Sent(held=True)
@@ -80,7 +122,7 @@ class Commands:
         while self._waiting and now_s >= self.due_s:
             command = self._waiting.popleft()
             self._settled.append((len(command.message), "stale"))
-            self.tell(command.place, f"refused: it waited longer than {1000 * self._age_s:g} ms")
+            self.tell(command.place.tokens, f"refused: it waited longer than {1000 * self._age_s:g} ms")
 
     @property
     def first(self) -> Command:
@@ -93,14 +135,8 @@ class Commands:
         self._settled.append((len(command.message), ""))
         return command
 
-    def tell(self, place: Place, words: str) -> None:
-        """Tell what became of a command."""
-        self.said.append(frame((*place.tokens, *self._result), words.encode()[:DATA_BYTES_MAX]))
-
-    def give_up(self, words: str = "") -> list[bytes]:
-        """Forget all that wait, and return them; with `words`, tell each so."""
-        given = list(self._waiting)
+    def give_up(self) -> list[bytes]:
+        """Forget all that wait, and return them: who drops them has each refused."""
+        given = [command.message for command in self._waiting]
         self._waiting.clear()
-        for command in given if words else ():
-            self.tell(command.place, words)
-        return [command.message for command in given]
+        return given

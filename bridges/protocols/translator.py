@@ -97,8 +97,8 @@ class Translator(Generic[T]):
     with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
     since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
     that are surely none. `came_ns` are the times at which the messages of the last `take` came, where the
-    medium knew when each item did; else (). Media call `take`, `give`, `give_all`, `advance` and `finish`,
-    which count the items, and let no exception out.
+    medium knew when each item did; else (). Media call `take`, `give`, `give_all`, `lose`, `advance` and
+    `finish`, which count the items, and let no exception out.
     """
 
     asks: ClassVar[bool] = False
@@ -141,6 +141,10 @@ class Translator(Generic[T]):
     def give_up(self) -> list[bytes]:
         """Forget all held messages, and return them: the caller counts them as dropped."""
         return []
+
+    def refuse(self, message: bytes, reason: str) -> None:
+        """Note that a message that was due here is dropped and did not leave. Override it where who sent it
+        is told. `turn` brings what is to be told."""
 
     def receive_stamped(
         self, items: Sequence[T], stamps_ns: Sequence[int], now_s: float
@@ -198,6 +202,13 @@ class Translator(Generic[T]):
         except Exception as error:
             self._fail(error)
             return None
+
+    def lose(self, message: bytes, reason: str) -> None:
+        """Do what `refuse` does."""
+        try:
+            self.refuse(message, reason)
+        except Exception as error:
+            self._fail(error)
 
     def advance(self, now_s: float) -> Turn[T]:
         """Return what `turn` does, and count the items."""

@@ -15,11 +15,13 @@ from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext, need,
 from bridges.media.i2c.adapter import Adapter, open_adapter, trouble
 from bridges.media.i2c.medium import I2c
 from bridges.media.outgoing import Outgoing
+from bridges.media.refusing import refusing
 from bridges.media.shedding import Shed
 from bridges.media.spoken import unix_s
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Translator, Wire, always
 from bus.hub import Hub
+from bus.vacancy import Filter
 from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
@@ -68,6 +70,9 @@ class I2cSpoken(DeviceLink[Opened]):
         return Opened(
             open_adapter(self.options.bus) if self._adapter is None else self._adapter(), translator
         )
+
+    def _missing(self) -> Filter | None:
+        return refusing(self.protocol, self.stats, self._hub, self._loop)
 
     def _release(self, device: Opened) -> None:
         _release(device.adapter)
@@ -160,6 +165,7 @@ class I2cSpokenPipe(OpenPipe):
     def __init__(self, opened: Opened, shed: Shed, context: PipeContext) -> None:
         super().__init__(context)
         self._translator, self._told = opened.translator, ""
+        self.answers = self._translator.asks
         self._outgoing = Outgoing(self.stats, shed, opened.translator)
         self._worker = Worker(self._loop, opened.adapter, self._on_answers, self._on_gone)
         self._open = 0  # transfers that the worker has,
@@ -239,13 +245,21 @@ class I2cSpokenPipe(OpenPipe):
         """Give the translator all commands that the policy lets go now."""
         self._outgoing.head(1, self._loop.time(), lambda _: 0.0)
 
+    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+        for message in messages:
+            self._translator.lose(message, reason)
+        self._arm()
+
     def purge(self, reason: str) -> list[bytes]:
         """Drop the commands that have not been sent, and return them."""
-        return self._outgoing.purge(reason)
+        dropped = self._outgoing.purge(reason)
+        self._arm()
+        return dropped
 
     def revise(self, shed: Shed) -> bool:
         """Use another shed policy."""
         self._outgoing.revise(shed)
+        self._arm()
         return True
 
     def _arm(self) -> None:
@@ -254,6 +268,7 @@ class I2cSpokenPipe(OpenPipe):
 
     def _gone(self, why: str) -> None:
         if not self._closed:
+            self._outgoing.close("closed")
             self._publish(self._translator.finish(self._loop.time()))
         super()._gone(why)
 
