@@ -23,7 +23,8 @@ class Policy(NamedTuple):
     for no such limit, 0 for nothing at all. `judge`: what may pass, where patterns cannot say it; the link
     holds frames to it, and the window asks. `anew`: what comes in has a form that each gateway makes anew, so
     at a takeover nothing of it is sent from before. `stops_in_doubt`: nothing leaves while no broker confirms
-    the lease. `late`: what waited in a journal leaves here too (`bus.lateness`); else only by pipes that know
+    the lease. `answers`: each command that leaves has a result, so after a takeover those of before have one.
+    `late`: what waited in a journal leaves here too (`bus.lateness`); else only by pipes that know
     how old it is.
     """
 
@@ -43,6 +44,7 @@ class Policy(NamedTuple):
     stops_in_doubt: bool = False
     late: bool = False
     anew: bool = False
+    answers: bool = False
 
 
 PASS_ALL = Policy()

@@ -50,7 +50,7 @@ class Side(Hub):
         """Take over a policy. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
         self.replay_s, self.stops_in_doubt = policy.replay_s, policy.stops_in_doubt
-        self.anew, self.late = policy.anew, policy.late
+        self.anew, self.late, self.answers = policy.anew, policy.late, policy.answers
         judge = policy.judge
         self._verdicts = None if judge is None else (Verdicts(judge.enters), Verdicts(judge.leaves))
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
@@ -281,6 +281,11 @@ class Side(Hub):
         """Count frames that were due here at a takeover, and are too old to be sent, as `stale`."""
         self.stats.offered += count
         self.stats.drop("stale", count)
+
+    def say(self, batch: Batch) -> None:
+        """Say to all other sides what became of commands before a takeover."""
+        if (admitted := self.bridge.admit(batch, self._admission, self.stats)) is not None:
+            self.bridge.publish(admitted)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages, counted by `reason`; return them, those in pipes first."""

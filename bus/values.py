@@ -17,6 +17,9 @@ VALUES_BYTES: Final = 1 << 20
 COMMAND: Final = "set"
 """The last name of a command to a device. A command is no value: said again later, it would act again."""
 
+RESULT: Final = "result"
+"""The last name of what became of a command to a device."""
+
 _TOKEN: Final = Struct(">I")
 _OWN: Final = _TOKEN.pack(events.PATTERN[0])
 _NO_VALUES: Final = _TOKEN.pack(canaries.TOKEN), _TOKEN.pack(Pattern(COMMAND)[0])  # as the last token

@@ -127,6 +127,7 @@ def policy_of(resolved: ResolvedSide) -> Policy:
         judge=side.judge,
         stops_in_doubt=side.speaks is not None and not side.speaks.asks and side.speaks.stops_in_doubt,
         anew=side.speaks is not None and side.speaks.anew,
+        answers=side.speaks is not None and side.speaks.asks,
         late=side.late if side.medium is not None else not resolved.trunk,
     )
 

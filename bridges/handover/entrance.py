@@ -47,6 +47,7 @@ class GatedSide(Protocol):
     replay_s: float | None
     stops_in_doubt: bool
     anew: bool
+    answers: bool
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
@@ -75,6 +76,9 @@ class GatedSide(Protocol):
 
     def withhold(self, count: int) -> None:
         """Count frames that were due here at a takeover, and are too old to be sent."""
+
+    def say(self, batch: Batch) -> None:
+        """Say to all other sides what comes from nobody: what became of commands before a takeover."""
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages, counted by `reason`; return them."""

@@ -12,6 +12,7 @@ from bridges.handover.entrance import AGE_S, ALONE, IN_DOUBT, GatedSide, KeysOf,
 from bridges.handover.in_order import InOrderWindow
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
+from bridges.handover.unanswered import Unanswered
 from bridges.handover.window import Due
 from bridges.rules import Seen
 from bus.ledger import Stats
@@ -60,6 +61,7 @@ class Gate:
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
+        self._unanswered = Unanswered(self._device_of)
         self.window = InOrderWindow(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
         self.keys_of: KeysOf | None = None if self._stamps is None else self.window.keys_of
 
@@ -93,6 +95,7 @@ class Gate:
             if (place := places[old]) is not None:
                 self._replayed[place, frame] = count
         self._sides = tuple(sides)
+        self._unanswered = Unanswered(self._device_of)  # sides have other numbers
 
     def keep(self, age_s: float) -> None:
         """Keep frames in the window for `age_s` from now on."""
@@ -119,7 +122,18 @@ class Gate:
             return self._without_late(side, rest, stats, now) if rest and self._replayed else rest
         self.window.advance(now)
         self.window.hear_all(side, batch, now, stats)
+        if any(one.answers for one in self._sides):
+            self._unanswered.hear(side, batch, now)
         return None
+
+    def _device_of(self, side: int, command: bytes) -> int:
+        """Return the number of the side with the device that a command is for; -1 if it comes to none."""
+        if not self._sides[side].admits(command):
+            return -1
+        found = (
+            n for n, one in enumerate(self._sides) if one.answers and n != side and one.lets_out(command)
+        )
+        return next(found, -1)
 
     def _without_others(self, batch: Batch, stats: Stats) -> Batch | None:
         """Take out messages that another candidate stamped as its own, which would go round now.
@@ -191,6 +205,8 @@ class Gate:
             side.withhold(sum(item.withheld >> number & 1 for item in due))
             for batch in self._batches([item for item in due if item.sides >> number & 1]):
                 side.replay(batch, since_s)
+        for number, result in self._unanswered.take_results(now):
+            self._sides[number].say(from_payloads([result]))
         return sum(1 for item in due if item.sides)
 
     def _show_came(self, now: float) -> None:
@@ -245,7 +261,8 @@ class Gate:
 
     def noted(self) -> dict[str, int]:
         """Return how many frames wait for a takeover (`waiting`), and were given up, by reason."""
-        return {"waiting": self.window.stats.queued, **self.window.stats.dropped}
+        noted = {"waiting": self.window.stats.queued, **self.window.stats.dropped}
+        return noted | {"results full": self._unanswered.untold} if self._unanswered.untold else noted
 
     def lag_s(self) -> float:
         """Return how long the other bridge's frames have lately taken to come out, in seconds."""

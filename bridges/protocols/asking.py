@@ -11,11 +11,11 @@ from bus.quantity.quantity import Quantity
 from bus.quantity.raw import TEXT, Layout, Order, check_shared_order
 from bus.quantity.settings import is_number
 from bus.schema import Key, Range
-from bus.values import COMMAND
+from bus.values import COMMAND, RESULT
 from bus.wire.frame import TOKENS_MAX
 
-SET, RESULT = COMMAND, "result"
-"""The last name of the pattern of a command, and of what became of it; before it stands that of the value."""
+SET = COMMAND
+"""The last name of the pattern of a command; before it, as before `RESULT`, stands that of the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,16 @@ from appliance.parts.bridge import BridgePart
 from bus.backoff import Backoff
 from bus.hub import Link
 from bus.wire.frame import unpack
+from bus.wire.pattern import Pattern
 from tests.appliance.pairs import PLANT, Pair, forwarding
-from tests.bridges.protocols.modbus.bench import Device
+from tests.bridges.protocols.modbus.bench import Device, Said
 from tests.bridges.protocols.modbus.ptys import PtyLine
 from tests.bridges.protocols.spoken_support import message
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 TIMEOUT_S = 0.15
+RESULT = Pattern("m", "b", "result")
 MODBUS = """
         protocol:
           modbus:
@@ -97,6 +99,33 @@ async def test_on_a_serial_line_a_takeover_leaves_one_master_and_one_open_reques
     changes = [(one, other) for one, other in pairwise(asked_at(line)) if one[1] != other[1]]
     assert len(changes) == 1
     assert changes[0][1][0] - changes[0][0][0] >= TIMEOUT_S
+    assert [pdu[0] for pdu in device.device.asked].count(6) == 1
+    device.close()
+    line.close()
+
+
+class Deaf(Device):
+    """A device that answers no write."""
+
+    def say(self, asked: bytes, answer: bytes) -> Said:
+        return [] if asked[0] == 6 else super().say(asked, answer)
+
+
+async def test_a_command_that_is_under_way_at_a_takeover_has_one_result() -> None:
+    line = PtyLine(3)
+    device = LineDevice(line, Deaf())
+    medium = f"uart: {{{{port: {{{{gw-a: {line.path(0)}, gw-b: {line.path(1)}}}}}, baud: 115200}}}}"
+    async with forwarding(text(medium).replace("timeout_ms: 150", "timeout_ms: 5000")) as pair:
+        first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        await until(lambda: pair.candidacy(second).candidate.ready)
+        await more(pair)
+        pair.ears[0].say(message("m/b/set", b"7"))
+        await until(lambda: 6 in [pdu[0] for pdu in device.device.asked])
+        pair.gateways[first].close()
+        await until(lambda: pair.forwards(second))
+        await more(pair)
+        results = [bytes(unpack(one).data) for one in pair.ears[0].heard if unpack(one).tokens == RESULT]
+        assert results == [b"not known: it came before a takeover"]
     assert [pdu[0] for pdu in device.device.asked].count(6) == 1
     device.close()
     line.close()
