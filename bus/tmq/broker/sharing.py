@@ -88,8 +88,9 @@ class Sharing(PeerOwner):
             peer.revise(heartbeat_s)
 
     def take_peers(self, peers: Sequence[Address]) -> None:
-        """Change to other peers; peers that stay keep their connections."""
-        before, self._addresses = self._addresses, list(dict.fromkeys(peers))
+        """Change to other peers; peers that stay keep their connections. What was this broker before, and is
+        no peer, is dialled again: it may be another one by now."""
+        self._addresses = list(dict.fromkeys(peers))
         if not self._is_open:
             return
         for peer in [peer for peer in self._peers if peer.address not in peers]:
@@ -98,7 +99,8 @@ class Sharing(PeerOwner):
             self._nodes.pop(peer, None)
             self._hosts.pop(peer, None)
             peer.close()
-        self._peers += [self._peer(address) for address in self._addresses if address not in before]
+        known = {peer.address for peer in self._peers}
+        self._peers += [self._peer(address) for address in self._addresses if address not in known]
 
     def _peer(self, address: Address) -> Peer:
         setup = PeerSetup(self._loop, self._options, self._hello, self.stats, self, self._on_frames)

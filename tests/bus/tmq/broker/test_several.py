@@ -322,3 +322,14 @@ async def test_a_peer_that_is_listed_twice_is_dialled_once_and_peers_may_come_be
     house.brokers.append(early)
     await until(lambda: early.counts["peers"] == 1 and second.counts["accepted"] == 2)
     assert first.counts["accepted"] == 1
+
+
+async def test_an_address_that_was_the_brokers_own_is_dialled_again_after_a_reload(house: House) -> None:
+    urls = free_urls(3)
+    one, _ = house.broker(urls[0], peers=urls[:2], share_s=0.1), house.broker(urls[1])
+    await until(lambda: one.counts["peers"] == 1)
+    one.listen(urls[2])
+    one.leave(urls[0])
+    house.broker(urls[0])  # another one, in its place
+    one.revise(urls[:2], classic_prefixes=True)
+    await until(lambda: one.counts["peers"] == 2)
