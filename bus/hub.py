@@ -45,6 +45,7 @@ class Pipe(Protocol):
 
     def refuse(self, messages: Sequence[bytes], reason: str) -> None:
         """Take note that messages were dropped on their way to this pipe, and counted there."""
+        return None
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages that have not begun; count them by `reason` and return them in order.

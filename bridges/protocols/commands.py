@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, Final, NamedTuple
 
-from bridges.protocols.asking import RESULT, SET, Asked, Asking
+from bridges.protocols.asking import SET, Asked, Asking
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, frame, published
 from bus.quantity.coding import Coding
+from bus.values import RESULT
 from bus.wire.frame import DATA_BYTES_MAX
 
 Tokens = tuple[int, ...]

@@ -31,7 +31,7 @@ from tests.bridges.support import balanced, recorder, say
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
-RETRY = {"retry_min_s": 0.01, "retry_max_s": 0.02}
+RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.02}
 VALUE: dict[str, Any] = {"pattern": ("m",), "write": True, "low": 0, "high": 100, "read": False}
 MODBUS = Modbus(registers=(Register(register=9, **VALUE),), age_ms=60_000)
 CHIP = Registers(registers=(ChipRegister(target=0x48, register=1, **VALUE),), age_ms=60_000)

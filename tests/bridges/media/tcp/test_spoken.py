@@ -37,7 +37,7 @@ class Place:
         self.port, self.may, self.came = free_port(), may, 0
         self.live = set[asyncio.StreamWriter]()
         options = Tcp(host="127.0.0.1", port=self.port, mode="dial")
-        retry = {"retry_min_s": 0.01, "retry_max_s": 0.02}
+        retry: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.02}
         self.link = Trying(options, RECORD, may_act=lambda _: self.may, **retry)
 
     @property
