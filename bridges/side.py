@@ -350,7 +350,7 @@ class Port(Pipe):
             return
         out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, Stats())
         if out is not None:
-            self.inner.refuse(payloads(out), LATE)
+            self.inner.turn_away(payloads(out), LATE)
 
     def hand_on(self, batch: Batch) -> None:
         """Send messages that have passed all policies to the pipe, and count them as sent."""

@@ -23,7 +23,7 @@ class Pipe(Protocol):
     `came_ns`: the times at which the messages came that it publishes just now, in ns since 1970, where the
     kernel or an adapter told; else (). `is_watched`: another hub of this process has looked for loops in all
     that it brings. `answers`: it tells who sent a message what became of it, also if that never came to it
-    (`refuse`). Derive from this class: it has defaults for these nine, `refuse` and `purge`.
+    (`turn_away`). Derive from this class: it has defaults for these nine, `turn_away` and `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -43,7 +43,7 @@ class Pipe(Protocol):
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""
 
-    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+    def turn_away(self, messages: Sequence[bytes], reason: str) -> None:
         """Take note that messages were dropped on their way to this pipe, and counted there."""
         return None
 

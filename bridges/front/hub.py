@@ -38,7 +38,7 @@ class FrontPipe(Pipe):
         self.stats.offered += batch.count
         passed = _through(self._limits, batch, self.stats.drop)
         if self.answers and (rest := _lacking(batch, passed)):
-            self.refuse(rest, LIMIT)
+            self.turn_away(rest, LIMIT)
         out = None if passed is None else _through(self._names, passed, self.stats.drop)
         if out is None:
             return None
@@ -46,11 +46,11 @@ class FrontPipe(Pipe):
         self.stats.sent_bytes += len(out.data)
         return self.inner.send(out)
 
-    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+    def turn_away(self, messages: Sequence[bytes], reason: str) -> None:
         """Tell the pipe inside of these messages by the patterns that they have on the wire."""
         out = _through(self._names, from_payloads(messages), lambda *_: None)
         if out is not None:
-            self.inner.refuse(payloads(out), reason)
+            self.inner.turn_away(payloads(out), reason)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages; return them with the patterns that they have inside the bridge."""

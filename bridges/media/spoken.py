@@ -233,7 +233,7 @@ class SpokenPipe(ByteStreamPipe):
         elif self.answers:
             self._arm()
 
-    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+    def turn_away(self, messages: Sequence[bytes], reason: str) -> None:
         for message in messages:
             self._translator.lose(message, reason)
         self._arm()

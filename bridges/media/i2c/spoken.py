@@ -245,7 +245,7 @@ class I2cSpokenPipe(OpenPipe):
         """Give the translator all commands that the policy lets go now."""
         self._outgoing.head(1, self._loop.time(), lambda _: 0.0)
 
-    def refuse(self, messages: Sequence[bytes], reason: str) -> None:
+    def turn_away(self, messages: Sequence[bytes], reason: str) -> None:
         for message in messages:
             self._translator.lose(message, reason)
         self._arm()
