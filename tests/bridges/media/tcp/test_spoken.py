@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bridges.media.spoken import BytePort
+from bridges.media.byte_stream import BytePort
 from bridges.media.tcp.medium import Tcp
 from bridges.media.tcp.spoken import TcpSpoken, tcp_spoken
 from bridges.protocols.modbus.protocol import Modbus, Register
