@@ -22,6 +22,7 @@ from bus.hub import Hub, Link, Pipe, State
 from bus.input import InputWatch
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.machine.openings import openings_of
 from bus.machine.wake_hook import Standstill, stood_still
 from bus.noise import Ear
 from bus.text import plain
@@ -274,10 +275,12 @@ class DeviceLink(Wired, Generic[D]):
         self._timer = None
         self.state = "opening"
         generation = self._generation
-        future = self._loop.run_in_executor(None, self._open_current, generation)
+        future = openings_of(self._loop).run(partial(self._open_current, generation))
         future.add_done_callback(partial(self._begun, generation))
 
     def _open_current(self, generation: int) -> D | None:
+        if generation != self._generation:  # the link was closed before its turn
+            return None
         device = self._open_device()
         if generation == self._generation:
             return device

@@ -1,10 +1,10 @@
 """The machine below: its files, threads, addresses and ports, and bounds of waiting for them.
 
 `files` reads text that users wrote, `inputs` opens what they name as input, and `permissions` are those of
-files; `scratch` makes temporary directories. `aside` does in a thread what may block, which `touch` notes.
-`addresses` knows our own, `groups` keeps those of others away, `holders` finds who has a port or a device,
-`wake_hook` notices when a process stood still, `stops` tells whether it was late or stopped, and `real_time`
-gives the event loop its turn at once. `late` puts off OpenSSL, and `digest` does without it. `lasting` says
-when a file of certificates ends, and `programs` whether one can be run. `of_loop` has what a loop shares,
-and `hosts` take turns in it.
+files; `scratch` makes temporary directories. `aside` does in a thread what may block, which `touch` notes,
+and `openings` take turns there. `addresses` knows our own, `groups` keeps those of others away, `holders`
+finds who has a port or a device, `wake_hook` notices when a process stood still, `stops` tells whether it
+was late or stopped, and `real_time` gives the event loop its turn at once. `late` puts off OpenSSL, and
+`digest` does without it. `lasting` says when a file of certificates ends, and `programs` whether one can be
+run. `of_loop` has what a loop shares, and `hosts` take turns in it.
 """

@@ -28,7 +28,10 @@ class NoAnswer(BusError, TimeoutError):
 
 
 def in_thread(loop: AbstractEventLoop, call: Callable[[], T]) -> "asyncio.Future[T]":
-    """Run `call` in a daemon thread of its own; return a future of `loop` with its outcome."""
+    """Run `call` in a daemon thread of its own; return a future of `loop` with its outcome.
+
+    If no thread can be had, that is the outcome, as `NoAnswer`: nothing is raised here.
+    """
     future: asyncio.Future[T] = loop.create_future()
 
     def settle(result: T | None, error: BaseException | None) -> None:
@@ -43,7 +46,10 @@ def in_thread(loop: AbstractEventLoop, call: Callable[[], T]) -> "asyncio.Future
         with suppress(RuntimeError):  # the loop has closed
             loop.call_soon_threadsafe(settle, result, error)
 
-    _start(call, ended)
+    try:
+        _start(call, ended)
+    except NoAnswer as refusal:
+        future.set_exception(refusal)
     return future
 
 
@@ -60,7 +66,11 @@ def _start(call: Callable[[], T], ended: Callable[[T | None, BaseException | Non
         raise NoAnswer(f"{THREADS_MAX} threads do not come to an end")
     thread = threading.Thread(target=run, name="aside", daemon=True)
     _alive.add(thread)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:  # the system gives this process no more threads
+        _alive.discard(thread)
+        raise NoAnswer(f"{error}: the system gives no more to this process") from error
 
 
 class _Traced:

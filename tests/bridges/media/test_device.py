@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from contextlib import closing
 from math import inf
 from pathlib import Path
@@ -14,6 +15,8 @@ from bridges.simulate import run
 from bus.hub import Hub
 from bus.lateness import late_ms, passing_late
 from bus.ledger import Stats
+from bus.machine.aside import THREADS_MAX
+from bus.machine.openings import Openings
 from bus.machine.wake_hook import WakefulLoop
 from bus.wire.batch import Batch, from_payloads
 from tests.bridges.support import recorder
@@ -164,6 +167,53 @@ def test_after_a_standstill_the_device_is_opened_anew_and_nothing_old_is_read(
         assert ear.messages == [b"in time"]
         link.close()
         loop.run_until_complete(loop.shutdown_default_executor())
+
+
+class Dead(FileLink):
+    """A link whose device does not answer until `freed`."""
+
+    freed: threading.Event
+
+    def _open_device(self) -> int:
+        self.freed.wait(20.0)
+        raise OSError("no answer")
+
+
+def test_a_crowd_of_dead_devices_stops_neither_the_gateway_nor_a_device_that_is_there(
+    tmp_path: Path,
+) -> None:
+    os.mkfifo(tmp_path / "radio0")
+    Dead.freed = threading.Event()
+    hub = Hub()
+    links = [Dead(tmp_path / f"dead{n}", retry_min_s=60.0, retry_max_s=60.0) for n in range(THREADS_MAX + 1)]
+    links.append(PipeLink(tmp_path / "radio0"))
+    with closing(WakefulLoop()) as loop:
+        for link in links:
+            link.open(hub, loop)
+        assert loop.run_until_complete(loop.run_in_executor(None, lambda: 7)) == 7
+        Dead.freed.set()
+        loop.run_until_complete(until(lambda: links[-1].state == "up"))
+        loop.run_until_complete(until(lambda: {link.fault for link in links[:-1]} == {"no answer"}))
+        for link in links:
+            link.close()
+
+
+async def test_a_device_whose_link_was_closed_before_its_turn_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    Dead.freed, opened = threading.Event(), list[Path]()
+    openings = Openings(loop, 1)
+    monkeypatch.setattr("bridges.media.device.openings_of", lambda _: openings)
+    monkeypatch.setattr(PipeLink, "_open_device", lambda link: opened.append(link.path))
+    first, second = Dead(tmp_path / "dead", retry_min_s=60.0, retry_max_s=60.0), PipeLink(tmp_path / "radio0")
+    for link in (first, second):
+        link.open(Hub(), loop)
+    second.close()
+    Dead.freed.set()
+    assert await openings.run(lambda: 7) == 7
+    assert opened == []
+    first.close()
 
 
 def test_an_alarm_rings_once_at_the_last_time_it_was_set_to() -> None:

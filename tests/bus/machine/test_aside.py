@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bus.machine.aside import NoAnswer, aside, in_thread, within
+from bus.machine.aside import THREADS_MAX, NoAnswer, aside, in_thread, within
 from bus.machine.touch import touching
 from bus.machine.wake_hook import WakefulLoop
 
@@ -74,3 +74,36 @@ def test_an_end_that_comes_after_the_loop_is_no_error() -> None:
         if thread.name == "aside":
             thread.join(20.0)
     assert threading.active_count() < before
+
+
+def test_beyond_the_bound_a_future_has_the_refusal_and_nothing_is_raised() -> None:
+    ended = threading.Event()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        hanging = [in_thread(loop, hung(ended)) for _ in range(THREADS_MAX)]
+        refused = loop.run_in_executor(None, int)
+        with pytest.raises(NoAnswer, match=f"{THREADS_MAX} threads do not come to an end"):
+            await refused
+        ended.set()
+        await asyncio.gather(*hanging)
+        assert await loop.run_in_executor(None, int) == 0
+
+    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
+        runner.run(main())
+
+
+async def test_a_thread_that_cannot_begin_is_a_refusal_and_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = asyncio.get_running_loop()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        for _ in range(THREADS_MAX + 1):
+            with pytest.raises(NoAnswer, match="can't start new thread"):
+                await in_thread(loop, int)
+    assert await in_thread(loop, int) == 0
+
+
+def refuse(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
