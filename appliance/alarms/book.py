@@ -37,7 +37,8 @@ class Deed(NamedTuple):
 class _Subject:
     """One subject: what it is judged by, its state, and when that changed, was said and heard, in s.
 
-    `news`: the others are to be told of the state at once. `is_gone`: the file has the link no more.
+    `news`: the others are to be told of the state at once. `is_gone`: the alarm is no more about it, as the
+    file has the link no more, or another pattern.
     """
 
     of: str
@@ -133,14 +134,20 @@ class Book:
         """Judge all subjects. Return the changes that follow, if this gateway `leads`."""
         found = list[Deed]()
         for key, subject in self._subjects.items():
-            if subject.judge is None:
+            if subject.judge is None and not subject.is_gone:
                 continue
-            due, cause = subject.judge.look(now_s)
+            due, cause = (False, "") if subject.judge is None else subject.judge.look(now_s)
             state = subject.state
             is_on = state is not None and state.is_on
             if self._is_mine(subject, leads) and due is not None and due != is_on:
                 found.append(Deed(self.alarm, key, self._change(subject, due, cause, now_s, now_ns)))
         return found
+
+    def end(self, leads: bool, now_s: float, now_ns: int) -> list[Deed]:
+        """Be about nothing any more, as the file has no such alarm. Return the changes: all are cleared."""
+        for subject in self._subjects.values():
+            subject.judge, subject.is_gone = None, subject.judge is not None or bool(self.alarm.judges)
+        return self.look(now_s, now_ns, leads)
 
     def _is_mine(self, subject: _Subject, leads: bool) -> bool:
         """Return whether this gateway leads a subject: of frames by its place, of links if it has one."""
@@ -176,7 +183,7 @@ class Book:
 
         To an older one, this gateway answers if it `leads`. Links of a gateway that has none are left out.
         """
-        if not self._has_owner(key):
+        if not (self._has_owner(key) and (self._fits(key) or key in self._subjects)):
             return False
         subject = self._subjects.get(key) or self._enter(key, other.of)
         if subject is None:
@@ -196,6 +203,13 @@ class Book:
 
     def _has_owner(self, key: Key) -> bool:
         return not self._owners or key[0] in self._owners
+
+    def _fits(self, key: Key) -> bool:
+        """Return whether the alarm is about a key. Another pattern in the file makes it be about others."""
+        tokens = self.alarm.tokens
+        if self.alarm.spec.link is not None:
+            return True
+        return key == tokens if self.alarm.spec.missing_s is not None else key[: len(tokens)] == tokens
 
     def told(self, of: str, number: int, stage: str, outlet: str, told: bool) -> None:
         """Note that an outlet told people of a state, or gave up."""
@@ -258,6 +272,7 @@ class Book:
             if subject is None:
                 continue
             self._take(subject, self._ours(state), self._start_s, True)
+            subject.is_gone = not self._fits(tuple(key))
             if subject.judge is not None:
                 subject.judge = Judge(self.alarm.spec, self._start_s, state.is_on, state.cause)
 

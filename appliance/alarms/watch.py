@@ -36,6 +36,7 @@ from bus.quantity.known import Quantities, told
 from bus.quantity.quantity import Quantity
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern, token
+from topologies.model.alarms import AlarmSpec
 from topologies.resolved.alarms import ResolvedAlarm, ResolvedAlarms
 
 log = logging.getLogger("buscoupler")
@@ -110,6 +111,7 @@ class AlarmWatch:
         kept: Mapping[str, list[dict[str, Any]]] = {name: one.kept() for name, one in self._books.items()}
         if self._start_s is None and resolved.alarms:
             self._start_s, kept = self._now_s, self._loaded
+        ended = self._end({one.name for one in resolved.alarms})
         buses = {part.name: part for part in parts.values() if isinstance(part, BusPart)}
         mine = [one for one in resolved.alarms if one.spec.link or any(bus in buses for bus in one.buses)]
         self._books = {one.name: self._book(one, kept) for one in mine}
@@ -120,6 +122,18 @@ class AlarmWatch:
             self._teller.follow(resolved.outlets, loop)
         except BusError as error:
             log.warning("no outlets of alarms: %s", error)
+        for deed in ended:
+            for outlet in deed.alarm.spec.notify:
+                self._teller.tell(outlet, self._notice(deed.alarm.name, deed.alarm.spec, deed.state))
+
+    def _end(self, names: Collection[str]) -> list[Deed]:
+        """End the alarms that are not among these. Return the changes: what is raised is cleared."""
+        deeds = list[Deed]()
+        for book in [book for name, book in self._books.items() if name not in names]:
+            deeds += book.end(self._leads(book), self._now_s, self._clock_ns())
+        for deed in deeds:
+            self._did(deed)
+        return deeds
 
     def _book(self, alarm: ResolvedAlarm, kept: Mapping[str, list[dict[str, Any]]]) -> Book:
         old = self._books.get(alarm.name)
@@ -261,10 +275,10 @@ class AlarmWatch:
         for name, book in self._books.items():
             for _, state, outlet in book.untold(self._leads(book)):
                 if state.stage == "raised" or now_ns - state.since_ns < _LATE_NS:
-                    self._teller.tell(outlet, self._notice(name, book, state))
+                    self._teller.tell(outlet, self._notice(name, book.alarm.spec, state))
 
-    def _notice(self, name: str, book: Book, state: State) -> Notice:
-        return notice_of(self._resolved.system, self._gateway, name, book.alarm.spec, state)
+    def _notice(self, name: str, spec: AlarmSpec, state: State) -> Notice:
+        return notice_of(self._resolved.system, self._gateway, name, spec, state)
 
     def _through(self, outlet: str, notice: Notice, told: bool) -> None:
         """Note that an outlet told people, or gave up."""

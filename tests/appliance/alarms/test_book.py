@@ -163,7 +163,7 @@ def test_subjects_are_bounded_and_those_that_are_raised_stay() -> None:
     full = book("b")
     for place in range(SUBJECTS):
         full.merge((7, place), State(place + 1, "cleared", "x", place, "", "a"), False, place)
-    full.merge((9,), State(99, "raised", "y", 1, "", "a"), False, 99)
+    full.merge((7,), State(99, "raised", "y", 1, "", "a"), False, 99)
     assert full.left_out == 0
     assert (99, "raised") in stages(full)
 
@@ -252,3 +252,41 @@ def test_what_was_raised_before_a_restart_is_cleared_only_after_its_time(key: st
         after.hear(FRIDGE, None, second)
         stages += [f"{deed.state.stage} at {second}" for deed in after.look(second, second, True)]
     assert stages == ["cleared at 60"]
+
+
+@pytest.mark.parametrize("settings", [{"above": 8}, {"missing_s": 5}], ids=["values", "silence"])
+def test_what_another_pattern_in_the_file_leaves_behind_is_cleared_by_who_leads(
+    settings: dict[str, float],
+) -> None:
+    one = book("a", above=8, notify=("ops",))
+    one.hear(FRIDGE, 9, 1)
+    assert one.look(1, 100, True)
+    changed = replace(alarm(**settings, notify=("ops",)), tokens=(8,))
+    after, follower = (Book(changed, name, str, 2) for name in "ab")
+    for each in (after, follower):
+        each.restore(one.kept())
+    assert not follower.look(3, 300, False)
+    (deed,) = after.look(3, 300, True)
+    assert (deed.key, deed.state.number, deed.state.stage) == (FRIDGE, 1, "cleared")
+    assert [state.stage for _, state, _ in after.untold(True)] == ["cleared"]
+    exchange(after, follower, 3)
+    assert stages(follower) == [(1, "cleared")]
+    assert not after.look(4, 400, True)
+
+
+def test_what_others_say_of_patterns_that_the_alarm_is_not_about_is_left_out() -> None:
+    one = book("a", above=8)
+    assert not one.merge((9, 1), State(1, "raised", "9/1", 1, "", "b"), False, 1)
+    assert one.merge(FRIDGE, State(1, "raised", "7/1", 1, "", "b"), False, 1)
+
+
+def test_an_alarm_that_the_file_has_no_more_is_cleared_by_who_leads(pair: tuple[Book, Book]) -> None:
+    one, other = pair
+    assert not other.end(False, 2, 200)
+    (deed,) = one.end(True, 2, 200)
+    assert (deed.alarm, deed.state.stage) == (one.alarm, "cleared")
+    links = Book(alarm((), link="x", missing_s=5), "a", str, 0)
+    links.link((token("a"), 1), "a/can", False, None, 0)
+    assert links.look(6, 600, False)
+    links.merge((token("b"), 1), State(1, "raised", "b/can", 1, "", "b"), False, 6)
+    assert [deed.state.of for deed in links.end(False, 7, 700)] == ["a/can"]

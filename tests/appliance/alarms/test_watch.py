@@ -289,6 +289,33 @@ async def test_an_alarm_of_a_link_that_a_reload_removes_is_cleared(
         one.close()
 
 
+@pytest.mark.parametrize(
+    ("edit", "rest"),
+    [
+        (("pattern: fridge, above: 8", "pattern: oven, above: 8"), {"warm": "cleared"}),
+        (("  warm:", "  hot:"), {"hot": "normal"}),
+    ],
+    ids=["another pattern", "another name"],
+)
+def test_people_hear_the_end_of_an_alarm_that_a_reload_takes_away(
+    edit: tuple[str, str], rest: dict[str, str]
+) -> None:
+    port = {"PORT": str(free_port())}
+    before = ADDED.replace("outlets", WARM + "outlets")
+    with closing(SimulatedPlant(loads(before, variables=port))) as plant:
+        plant.wait(10)
+        plant.send("hall", "fridge", b"9")
+        plant.wait(5)
+        for name in ("gw-a", "gw-b"):
+            reloaded(plant.gateways[name], loads(before.replace(*edit), variables=port))
+            plant.wait(5)
+        plant.wait(10)
+        assert told(plant) == [("gw-a", "raised"), ("gw-a", "cleared")]
+        for name in ("gw-a", "gw-b"):
+            assert {alarm: stage(plant, name, alarm) for alarm in rest} == rest
+            assert all(not why.source.startswith("alarm") for why in plant.gateways[name].alarms.concerns())
+
+
 def test_patterns_that_are_too_many_for_an_alarm_are_in_the_verdict(plant: SimulatedPlant) -> None:
     for number in range(SUBJECTS + 1):
         plant.send("office", f"fridge/{number}", b"1")
