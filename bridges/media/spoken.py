@@ -43,11 +43,13 @@ def unix_s(loop_time: Callable[[], float], now_s: float) -> float:
 
 
 def ear_of(protocol: Spoken, doubts: str = "") -> Ear:
-    """Return the ear of a stream whose devices speak `protocol`. `doubts`: the settings that may be wrong."""
+    """Return the ear of a stream whose devices speak `protocol`. `doubts`: the settings of a serial line
+    that may be wrong, "" where there is none."""
     guess = f"another protocol, or {doubts}" if doubts else "another protocol"
 
     def likely(sample: bytes) -> str:
-        return likeness(sample, spoken=protocol.key) or protocol.guess(sample, guess)
+        seems = likeness(sample, spoken=protocol.key, is_line=bool(doubts))
+        return seems or protocol.guess(sample, guess)
 
     return Ear(most=UNHEARD_BYTES, guess=guess, noun=protocol.noun, likeness=likely)
 

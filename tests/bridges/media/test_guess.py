@@ -73,6 +73,7 @@ def test_all_that_is_to_be_set_is_said() -> None:
     seven = bytes(byte | byte.bit_count() % 2 << 7 for byte in text)
     assert likeness(seven).endswith("7 bits and even parity: `data_bits: 7, parity: E, protocol: lines`")
     assert likeness(seven, "lines").endswith("7 bits and even parity: `data_bits: 7, parity: E`")
+    assert likeness(seven, "jsonl", is_line=False) == ""
     assert likeness(text, "lines") == ""
     assert likeness(INPUTS["tmq"][0], "tmq") == ""
     assert likeness(INPUTS["tmq"][0], "lines").endswith("leave `protocol` out")
