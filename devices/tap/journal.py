@@ -18,23 +18,36 @@ from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
 from capture.schema import META_TOPOLOGY
 
 
+class Vanished(OSError):
+    """A journal that is no more where it was: somebody deleted or moved it while it was being written."""
+
+
 class Journal:
-    """An open journal. `add` encodes a batch; `sync` writes all added batches, and can be called again."""
+    """An open journal. `add` encodes a batch; `sync` writes all added batches, and can be called again.
+
+    `rows` are those that are written.
+    """
 
     def __init__(self, directory: Path, name: str, schema: pa.Schema) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._file = _create(directory / f"{name}{JOURNAL_SUFFIX}")
+        self._path = directory / f"{name}{JOURNAL_SUFFIX}"
+        self._file = _create(self._path)
         self._sink = BytesIO()
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         self._stream = pa.ipc.new_stream(self._sink, schema, options=options)
-        self.size_bytes = 0
+        self.size_bytes = self.rows = self._added = 0
 
     def add(self, batch: pa.RecordBatch, next_number: int) -> None:
         """Encode a batch. `next_number` is the ring's first record that is not in it."""
         self._stream.write_batch(batch, custom_metadata={NEXT: str(next_number)})
+        self._added += batch.num_rows
 
     def sync(self) -> None:
-        """Append and sync. Raises `OSError`: the file is then unchanged, and the next call writes it all."""
+        """Append and sync. Raises `OSError`: the file is then unchanged, and the next call writes it all.
+
+        After `Vanished` it would write where nobody can read.
+        """
+        self.check()
         data = self._sink.getvalue()
         try:
             self._append(data)
@@ -44,6 +57,15 @@ class Journal:
         self._sink.seek(0)
         self._sink.truncate()
         self.size_bytes += len(data)
+        self.rows, self._added = self.rows + self._added, 0
+
+    def check(self) -> None:
+        """Raise `Vanished` if the file is no more where it was; `OSError` if nobody can say."""
+        try:
+            os.stat(self._path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            what = f"the journal was deleted or moved away, with {self.rows:,} rows"
+            raise Vanished(f"{what}: {self._path}") from error
 
     def _append(self, data: bytes) -> None:
         written, view = 0, memoryview(data)

@@ -36,7 +36,7 @@ from capture.schema import (
     arrow_schema,
 )
 from devices.child import hide_pandas
-from devices.tap.journal import Journal, is_free, leftovers, resume
+from devices.tap.journal import Journal, Vanished, is_free, leftovers, resume
 from devices.tap.names import NamesReader
 from devices.tap.retention import Ages, Limits, retain
 from devices.tap.ring import Record, Ring
@@ -292,6 +292,9 @@ class Writer:
                     added = True
                 journal.sync()
             except OSError as error:
+                if isinstance(error, Vanished):
+                    self._leave()
+                    added = False
                 self.fault = words_of(error)
                 self._tell(now=True)
                 if self.ended:
@@ -324,9 +327,19 @@ class Writer:
     def rotate(self) -> None:
         """Close the open journal, which then becomes a capture file."""
         if self.journal is not None:
+            try:
+                self.journal.check()
+            except OSError as error:
+                self.fault = words_of(error)
+                self._tell(now=True)
+                self.fault = ""
+            self._leave()
+            self.finisher.wake.set()
+
+    def _leave(self) -> None:
+        if self.journal is not None:
             self.journal.close()
             self.journal = None
-            self.finisher.wake.set()
 
     def _tell(self, now: bool = False) -> None:
         """Report the state as a line. A report that the pipe cannot take is dropped."""

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,59 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_write_costs_nothing(
     assert [batch.num_rows for batch, _ in batches_of(journal)] == [10, 10]
     finish_all(made, tmp_path)
     assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 20)
+
+
+def _deleted(root: Path) -> None:
+    shutil.rmtree(root)
+
+
+def _moved(root: Path) -> None:
+    root.rename(root.with_name("elsewhere"))
+
+
+def _replaced(root: Path) -> None:
+    shutil.rmtree(root)
+    root.touch()
+
+
+@pytest.mark.parametrize("away", [_deleted, _moved, _replaced])
+def test_a_directory_that_goes_while_it_is_written_is_told_with_its_rows_and_made_anew(
+    ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: Callable[[Path], None]
+) -> None:
+    root, faults = tmp_path / "capture", list[str]()
+    made = writer(ring, root)
+    put(ring, 0, 5, numbered(0, 10))
+    take(made, ring)
+    away(root)
+
+    def see(_: float) -> None:
+        faults.append(made.fault)
+        if root.is_file() and len(faults) > 1:
+            root.unlink()
+
+    monkeypatch.setattr(made, "_listen_on", see)
+    put(ring, 1, 6, numbered(10, 10))
+    take(made, ring)
+    assert faults[0].startswith("the journal was deleted or moved away, with 10 rows")
+    assert (len(faults), made.fault) == (2 if away is _replaced else 1, "")
+    finish_all(made, root)
+    assert [row["payload"] for row in rows_in(root)] == numbered(10, 10)
+
+
+def test_a_journal_that_is_gone_when_it_is_to_be_a_file_is_told_too(
+    ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, faults = tmp_path / "capture", list[str]()
+    made = writer(ring, root)
+    put(ring, 0, 5, numbered(0, 10))
+    take(made, ring)
+    _deleted(root)
+    monkeypatch.setattr(made, "_tell", lambda now=False: faults.append(made.fault))
+    made.rotate()
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "the journal was deleted or moved away, with 10 rows"
+    ]
+    assert (made.fault, made.journal) == ("", None)
 
 
 def test_a_segment_that_cannot_be_written_leaves_its_journal(
