@@ -38,6 +38,7 @@ from bridges.durable.work import (
 )
 from bridges.durable.worker import Worker
 from bus.errors import words_of
+from bus.journal.errors import JournalGone
 from bus.journal.files import Files
 from bus.journal.journal import EXPIRED, Journal
 from bus.journal.ranges import Range, RangeSet
@@ -176,7 +177,10 @@ class House:
         return {name: list(sender.acknowledged) for name, sender in news.items()}
 
     def _ticked(self, future: "Future[Worked]") -> None:
-        if error := future.exception():
+        error = future.exception()
+        if isinstance(error, JournalGone):
+            self._fail(words_of(error), self._recover)
+        elif error:
             self._say_notes(words_of(error))
         else:
             self._say_notes("")

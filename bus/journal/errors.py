@@ -7,6 +7,10 @@ class JournalError(BusError, OSError):
     """A journal that cannot be opened or read."""
 
 
+class JournalGone(JournalError):
+    """A journal whose files were deleted or moved away while it was open."""
+
+
 class JournalFull(JournalError):
     """Messages that the journal does not take, because it is full and keeps what it has."""
 

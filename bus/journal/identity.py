@@ -108,3 +108,12 @@ def claimed(files: Files, directory: str, made_for: Trunk, wall: Callable[[], fl
 def _words(trunk: Trunk) -> str:
     system, gateway, bus = trunk
     return f"bus {bus} of gateway {gateway} in system {system}"
+
+
+def is_there(files: Files, directory: str) -> bool:
+    """Return whether a directory still has the identity of a journal. Raises `OSError`."""
+    try:
+        files.close(files.open(os.path.join(directory, NAME)))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True

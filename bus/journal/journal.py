@@ -14,10 +14,10 @@ from typing import Final
 
 from bus.errors import words_of
 from bus.journal.consumers import DAMAGED, EXPIRED, FULL, Consumers
-from bus.journal.errors import JournalError
+from bus.journal.errors import JournalError, JournalGone
 from bus.journal.files import Files, SystemFiles
 from bus.journal.groups import Appended, Backlog, Group, Read, between, encoded
-from bus.journal.identity import Trunk, claimed, lock
+from bus.journal.identity import Trunk, claimed, is_there, lock
 from bus.journal.memory import Memory
 from bus.journal.ranges import U64_MAX, Range, RangeSet
 from bus.journal.reading import Reader
@@ -150,11 +150,12 @@ class Journal:
     def append(self, groups: Sequence[Group]) -> Appended:
         """Append messages, and sync them. What came from other journals is remembered at the same time.
 
-        Raises `OSError` or `JournalFull`: none of them is in the journal then. Raises `RecordError` for data
-        that are no messages.
+        Raises `OSError`, `JournalGone` or `JournalFull`: none of them is in the journal then. Raises
+        `RecordError` for data that are no messages.
         """
         first, records = self.next, encoded(groups, self.next)
         if records:
+            self._check()
             data, last = b"".join(record.encoded for record in records), records[-1].last
             self._removal.make_room(len(data), last - first + 1)
             self._end_segment_if_due()
@@ -164,6 +165,14 @@ class Journal:
             self.next = last + 1
             self._appended(records)
         return Appended(first, records)
+
+    def _check(self) -> None:
+        """Raise `JournalGone` if the journal's files were deleted or moved away."""
+        if not (is_there(self._files, self.directory) and self._store.is_there()):
+            raise JournalGone(
+                f"the journal {self.directory} was deleted or moved away while it was open: put it back, or "
+                "start this gateway again with an empty one"
+            )
 
     def _appended(self, records: list[Record]) -> None:
         for record in records:
@@ -295,6 +304,8 @@ class Journal:
         return self._base_s + max(0, int(self._clock()) - self._began_s)
 
     def tick(self) -> None:
-        """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`."""
+        """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`, and
+        `JournalGone` if its files were deleted or moved away."""
+        self._check()
         self._consumers.note(self.running_s)
         self._removal.expire(self.running_s, self.age_s)

@@ -62,6 +62,17 @@ class Store:
         """The segment that is appended to."""
         return self.segments[-1] if self._file is not None and not self._is_new else None
 
+    def is_there(self) -> bool:
+        """Return whether the segment that is appended to still has its name, if there is one.
+
+        What is written to a file without a name nobody will read. Raises `OSError`."""
+        try:
+            if self.active:
+                self._files.close(self._files.open(self._path(name_of(self.active.first))))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
     def settle(self, goes_on: bool) -> None:
         """Put the last segment on disk, of which a process that was killed may have synced less than is read.
 

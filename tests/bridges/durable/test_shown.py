@@ -95,6 +95,29 @@ async def test_a_journal_that_cannot_be_written_is_waiting_until_it_can(
     await until(lambda: shown.state == "up", what="the journal")
 
 
+@pytest.mark.parametrize("says", [False, True], ids=["idle", "while it is written"])
+async def test_a_journal_that_was_deleted_is_waiting_until_it_is_back(make: Make, says: bool) -> None:
+    files = disk()
+    a = make("gw-a", files, "gw-b")
+    assert a.house is not None
+    shown = ShownJournal(a.house)
+    await a.is_open()
+    a.dial(f"tcp://127.0.0.1:{free_port()}", "gw-b")
+    kept = a.end("gw-b").files
+    a.say(b"kept")
+    await until(lambda: kept.queued == 1, what="the journal")
+    names, files.names = files.names, {}
+    if says:
+        a.say(b"lost to the journal")
+    await until(lambda: shown.state == "waiting", what="the fault")
+    assert shown.fault.startswith("messages are live only: the journal /gw-a was deleted or moved away")
+    files.names = names
+    a.house._recover()  # noqa: SLF001 - the attempt that follows a second later
+    a.say(b"kept, too")
+    await until(lambda: shown.state == "up", what="the journal")
+    await until(lambda: kept.queued == 2, what="both messages")
+
+
 def full(*_: object) -> None:
     raise OSError(28, "No space left on device")
 

@@ -185,7 +185,9 @@ def test_a_crowd_of_dead_devices_stops_neither_the_gateway_nor_a_device_that_is_
     os.mkfifo(tmp_path / "radio0")
     Dead.freed = threading.Event()
     hub = Hub()
-    links = [Dead(tmp_path / f"dead{n}", retry_min_s=60.0, retry_max_s=60.0) for n in range(THREADS_MAX + 1)]
+    links: list[FileLink] = [
+        Dead(tmp_path / f"dead{n}", retry_min_s=60.0, retry_max_s=60.0) for n in range(THREADS_MAX + 1)
+    ]
     links.append(PipeLink(tmp_path / "radio0"))
     with closing(WakefulLoop()) as loop:
         for link in links:

@@ -1,13 +1,15 @@
 """Opening a journal in a directory of this machine: what is refused, and with which line."""
 
+import contextlib
 import json
 import os
+import shutil
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from bus.journal.errors import JournalError
+from bus.journal.errors import JournalError, JournalGone
 from bus.journal.identity import NAME
 from bus.journal.record import encode
 from bus.journal.segment import Head, name_of, pack_head
@@ -110,3 +112,28 @@ def test_a_journal_of_26_million_messages_opens_at_once_and_in_little_memory(tmp
     assert peak < 10 << 20
     assert journal.backlog(END).messages == first + each - 1
     journal.close()
+
+
+@pytest.mark.parametrize("gone", ["directory", "messages", "moved", "a file instead"])
+def test_files_that_go_while_it_is_open_are_told_and_nothing_is_taken_as_kept(place: str, gone: str) -> None:
+    journal, there = opened(None, place), Path(place)
+    append(journal, numbered(1))
+    if gone == "messages":
+        (there / name_of(1)).unlink()
+    elif gone == "moved":
+        there.rename(f"{place}-away")
+    else:
+        shutil.rmtree(place)
+    if gone == "a file instead":
+        there.touch()
+    words = f"the journal {place} was deleted or moved away while it was open: put it back"
+    with pytest.raises(JournalGone, match=words):
+        append(journal, numbered(1))
+    with pytest.raises(JournalGone, match=words):
+        journal.tick()
+    if gone == "moved":
+        Path(f"{place}-away").rename(place)
+        append(journal, numbered(1, first=2))
+        assert len(everything(journal)) == 7
+    with contextlib.suppress(OSError):
+        journal.close()

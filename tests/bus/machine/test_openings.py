@@ -28,7 +28,8 @@ def test_what_hangs_leaves_threads_for_other_work_and_a_turn_for_each() -> None:
         assert await asyncio.to_thread(lambda: 7) == 7
         assert done == []
         gate.set()
-        return await asyncio.gather(*futures)
+        found: list[int] = await asyncio.gather(*futures)
+        return found
 
     with asyncio.Runner(loop_factory=WakefulLoop) as runner:
         assert runner.run(main()) == list(range(3 * OPENINGS_MAX))
