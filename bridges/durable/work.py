@@ -86,8 +86,9 @@ Acknowledged = Mapping[str, list[Range]]
 def written(journal: Journal, acknowledged: Acknowledged, groups: list[Group], marks: list[Mark]) -> Worked:
     """Append messages, then remember what came: in this order nothing is acknowledged that is not on disk.
 
-    What ends have acknowledged makes room before. Raises `OSError`.
+    What ends have acknowledged makes room before. Raises `OSError`; `JournalGone` if the files went.
     """
+    journal.check()
     _note(journal, acknowledged)
     records = journal.append(groups).records if groups else []
     if marks:
@@ -101,7 +102,9 @@ def _note(journal: Journal, acknowledged: Acknowledged) -> None:
 
 
 def looked(journal: Journal, acknowledged: Acknowledged, gateways: Sequence[str]) -> Worked:
-    """Drop what is acknowledged or too old, and look at what is kept. Raises `OSError`."""
+    """Drop what is acknowledged or too old, and look at what is kept. Raises `OSError`; `JournalGone` if the
+    files went."""
+    journal.check()
     _note(journal, acknowledged)
     journal.tick()
     backlogs = {one: journal.backlog(one) for one in gateways}

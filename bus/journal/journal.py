@@ -150,12 +150,11 @@ class Journal:
     def append(self, groups: Sequence[Group]) -> Appended:
         """Append messages, and sync them. What came from other journals is remembered at the same time.
 
-        Raises `OSError`, `JournalGone` or `JournalFull`: none of them is in the journal then. Raises
-        `RecordError` for data that are no messages.
+        Raises `OSError` or `JournalFull`: none of them is in the journal then. Raises `RecordError` for data
+        that are no messages.
         """
         first, records = self.next, encoded(groups, self.next)
         if records:
-            self._check()
             data, last = b"".join(record.encoded for record in records), records[-1].last
             self._removal.make_room(len(data), last - first + 1)
             self._end_segment_if_due()
@@ -166,8 +165,9 @@ class Journal:
             self._appended(records)
         return Appended(first, records)
 
-    def _check(self) -> None:
-        """Raise `JournalGone` if the journal's files were deleted or moved away."""
+    def check(self) -> None:
+        """Raise `JournalGone` if the journal's files were deleted or moved away: what is appended then goes
+        to a file without a name, which no restart finds. Raises `OSError` if nobody can say."""
         if not (is_there(self._files, self.directory) and self._store.is_there()):
             raise JournalGone(
                 f"the journal {self.directory} was deleted or moved away while it was open: put it back, or "
@@ -304,8 +304,6 @@ class Journal:
         return self._base_s + max(0, int(self._clock()) - self._began_s)
 
     def tick(self) -> None:
-        """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`, and
-        `JournalGone` if its files were deleted or moved away."""
-        self._check()
+        """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`."""
         self._consumers.note(self.running_s)
         self._removal.expire(self.running_s, self.age_s)

@@ -115,7 +115,7 @@ def test_a_journal_of_26_million_messages_opens_at_once_and_in_little_memory(tmp
 
 
 @pytest.mark.parametrize("gone", ["directory", "messages", "moved", "a file instead"])
-def test_files_that_go_while_it_is_open_are_told_and_nothing_is_taken_as_kept(place: str, gone: str) -> None:
+def test_files_that_go_while_it_is_open_are_told(place: str, gone: str) -> None:
     journal, there = opened(None, place), Path(place)
     append(journal, numbered(1))
     if gone == "messages":
@@ -128,11 +128,10 @@ def test_files_that_go_while_it_is_open_are_told_and_nothing_is_taken_as_kept(pl
         there.touch()
     words = f"the journal {place} was deleted or moved away while it was open: put it back"
     with pytest.raises(JournalGone, match=words):
-        append(journal, numbered(1))
-    with pytest.raises(JournalGone, match=words):
-        journal.tick()
+        journal.check()
     if gone == "moved":
         Path(f"{place}-away").rename(place)
+        journal.check()
         append(journal, numbered(1, first=2))
         assert len(everything(journal)) == 7
     with contextlib.suppress(OSError):
