@@ -20,7 +20,7 @@ from bridges.media.can.shared import Shared
 from bridges.media.can.slcan import prepare_slcan, said_at
 from bridges.media.can.socketcand import connect_once
 from bridges.media.can.source import UNFRAMED_BYTES, put_source
-from bridges.media.can.state import BusState
+from bridges.media.can.state import TROUBLED, BusState
 from bridges.media.can.strangers import Strangers
 from bridges.media.can.subjects import Subjects
 from bridges.media.can.transfers import Node, TransferVoice
@@ -86,11 +86,12 @@ class CanBus(DeviceLink[D]):
 
     @property
     def condition(self) -> str:
-        """The state of the input if that is noise, else of the controller: `error-active` to `bus-off`.
+        """The state of the controller, `error-active` to `bus-off`; `unknown` if nothing reports it.
 
-        The latter is `unknown` if nothing reports it.
+        Noise in the input stands in for one that still hears and sends well.
         """
-        return super().condition or self.bus.state
+        state = self.bus.state
+        return state if state in TROUBLED else super().condition or state
 
     def revise(self, other: Link) -> bool:
         """Take over the shed policy of another link to this bus, for later openings too."""

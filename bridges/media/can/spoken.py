@@ -279,6 +279,11 @@ class CanSpokenPipe(CanPipe):
             self._outbound.pump()
         self._arm()
 
+    def _on_error(self, frame: CanFrame) -> None:
+        """Evaluate an error frame whose meaning is laid down; the voice counts or takes each."""
+        if self._port.confirms:
+            super()._on_error(frame)
+
     @staticmethod
     def _batch_of(messages: Sequence[bytes]) -> Batch:
         return Frames(messages)

@@ -5,9 +5,11 @@ and bus-off above 255. Linux adds error-warning, from 96. An error frame has its
 identifier, and details in 8 bytes of data.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 State = Literal["unknown", "error-active", "error-warning", "error-passive", "bus-off"]
+TROUBLED: Final = ("error-passive", "bus-off")
+"""The states which say more than any input: what comes then is as it is because of them."""
 
 TX_TIMEOUT, ARBITRATION, CONTROLLER, PROTOCOL, TRANSCEIVER = 0x01, 0x02, 0x04, 0x08, 0x10
 NO_ACK, BUS_OFF, BUS_ERROR, RESTARTED, COUNTERS = 0x20, 0x40, 0x80, 0x100, 0x200
@@ -65,18 +67,18 @@ class BusState:
                 self._count(name)
         if classes & (COUNTERS | CONTROLLER) and (classes & COUNTERS or data[6] or data[7]):
             self.tx_errors, self.rx_errors = data[6], data[7]
+        status = data[1] if classes & CONTROLLER else 0
+        self.rx_overflows += status & _RX_OVERFLOW
+        if status & _TX_OVERFLOW:
+            self._count("tx overflow")
         if classes & BUS_OFF:
             return self.enter("bus-off")
         if classes & RESTARTED:
             self.restarts += 1
             return self.enter("error-active")
-        return bool(classes & CONTROLLER) and self._controller(data[1])
+        return self._controller(status)
 
     def _controller(self, status: int) -> bool:
-        if status & _RX_OVERFLOW:
-            self.rx_overflows += 1
-        if status & _TX_OVERFLOW:
-            self._count("tx overflow")
         if status & _PASSIVE:
             return self.enter("error-passive")
         if status & _WARNING:

@@ -296,6 +296,23 @@ async def test_the_state_that_an_interface_tells(monkeypatch: pytest.MonkeyPatch
         await until(lambda: theirs.messages == [MESSAGE])
 
 
+async def test_noise_on_the_wire_does_not_hide_that_the_controller_is_error_passive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("no frame")
+
+    monkeypatch.setattr("bridges.media.can.pipe._STATE_S", 0.01)
+    monkeypatch.setattr(CanLink, "_open_device", lambda link: Told(link.options.channel))
+    with Bus("virtual").link(Hub(), 1) as link:
+        await until(lambda: link.condition == "error-active")
+        monkeypatch.setattr(Told, "_recv_internal", fail)
+        await until(lambda: "none a frame" in link.condition)
+        for state, words in ((can.BusState.PASSIVE, "error-passive"), (can.BusState.ERROR, "bus-off")):
+            monkeypatch.setattr(Told, "told", state)
+            await until(lambda words=words: link.condition == words)  # type: ignore[misc]
+
+
 async def test_an_interface_that_tells_no_state() -> None:
     with Bus("virtual").link(Hub(), 1) as link:
         await until(lambda: link.state == "up")

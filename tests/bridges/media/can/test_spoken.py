@@ -40,7 +40,7 @@ TUNNEL = Raw(root=("car",), send=("all",))
 @contextmanager
 def link_on(hub: Hub, record: Protocol = TUNNEL, **options: Any) -> Iterator[CanSpoken]:
     more = {key: options.pop(key) for key in ("subjects", "may_act", "in_flight") if key in options}
-    medium = Can(channel="fake0", **({"queue_bytes": 1 << 20, "age_ms": 60_000} | options))
+    medium = Can(**({"channel": "fake0", "queue_bytes": 1 << 20, "age_ms": 60_000} | options))
     link: Any = medium.speaking(record, retry_min_s=0.01, **more)
     link.open(hub, get_running_loop())
     try:
@@ -146,6 +146,20 @@ async def test_error_frames_are_states_and_frames_only_if_asked_for(kernel: Kern
         assert [unpack(one).tokens[1] for one in heard.messages] == [ERROR | CONTROLLER] * errors
         say(hub, heard, message(f"car/{ERROR | CONTROLLER:#x}", bytes(8)))
         assert link.stats.dropped == {"not sent here": 1}
+
+
+@pytest.mark.parametrize("errors", [False, True])
+async def test_an_error_frame_without_a_laid_down_meaning_counts_once(errors: bool) -> None:
+    hub, channel = Hub(), free_channel()
+    heard = recorder(hub)
+    record = Raw(root=("car",), errors=errors, send=("all",))
+    with link_on(hub, record, interface="virtual", channel=channel) as link:
+        await until(lambda: link.state == "up")
+        with can.Bus(interface="virtual", channel=channel, ignore_config=True) as tap:
+            tap.send(can.Message(is_error_frame=True, arbitration_id=0x40))
+            tap.send(can.Message(arbitration_id=0x181, is_extended_id=False))
+        await until(lambda: len(heard.messages) == 1 + errors)
+        assert link.stats.rejected == ({} if errors else {"error frame": 1})
 
 
 async def test_nothing_is_repeated_after_a_bus_off(kernel: Kernel) -> None:

@@ -58,6 +58,26 @@ def test_overflows_are_no_state() -> None:
     assert bus.errors == {"tx overflow": 1, "tx timeout": 1}
 
 
+@pytest.mark.parametrize(("last", "state"), [(BUS_OFF, "bus-off"), (RESTARTED, "error-active")])
+def test_an_overflow_that_comes_with_a_state_is_counted_too(last: int, state: str) -> None:
+    bus = BusState()
+    assert bus.feed(CONTROLLER | last, crtl(0x03))
+    assert (bus.state, bus.rx_overflows, bus.errors) == (state, 1, {"tx overflow": 1})
+
+
+@pytest.mark.parametrize(
+    ("classes", "status", "state"), [(BUS_OFF, 0, "bus-off"), (CONTROLLER, 0x20, "error-passive")]
+)
+def test_other_errors_from_the_wire_are_counts_and_leave_the_state(
+    classes: int, status: int, state: str
+) -> None:
+    bus = BusState()
+    bus.feed(classes, crtl(status))
+    for _ in range(100):
+        assert not bus.feed(PROTOCOL | NO_ACK | TX_TIMEOUT | CONTROLLER | COUNTERS, crtl(0x03, 200, 9))
+    assert (bus.state, bus.entered, bus.errors["protocol"]) == (state, {state: 1}, 100)
+
+
 def test_a_state_that_was_asked_for() -> None:
     bus = BusState()
     assert bus.enter("bus-off")
