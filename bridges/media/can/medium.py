@@ -34,7 +34,8 @@ LISTENING: dict[str, dict[str, Any]] = {
     "virtual": {},
 }
 """What python-can's interfaces take so that a controller acknowledges nothing; the last two have none."""
-_OF_GROUPS: Final = "hop_limit", "port"
+_OF_GROUPS: Final = {"hop_limit": 255, "port": 65_535}
+"""The options of `udp_multicast`, and their most."""
 GATHER_MS = 5
 _SUBJECTS_MAX = 1024
 UDP_PORT = 43113  # the default port of udp_multicast
@@ -106,7 +107,8 @@ class Can(Medium):
         "twice that: less processor time, later frames; a lone one is read at once",
     ] = GATHER_MS
     options: Annotated[
-        Mapping[Name, Scalar], "anything else the python-can interface takes, passed on as it is"
+        Mapping[Name, Scalar],
+        "anything else the python-can interface takes, passed on as it is; `socketcan` takes none",
     ] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -118,11 +120,7 @@ class Can(Medium):
         twice = {"channel", "interface", "fd", "bitrate", "data_bitrate"} & set(self.options)
         if twice:
             raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
-        if self.interface == "udp_multicast" and (strange := set(self.options) - set(_OF_GROUPS)):
-            takes = " and ".join(_OF_GROUPS)
-            raise ValueError(f"options: udp_multicast takes {takes}, not {', '.join(sorted(strange))}")
-        if not self.options.get("local_loopback", True):
-            raise ValueError("local_loopback must be on: it confirms that a frame was sent")
+        self._check_options()
         if self.interface == "socketcan" and "/" in str(self.channel):
             raise ValueError(
                 f"{self.channel} is no network interface, as SocketCAN has: set interface to slcan, "
@@ -136,6 +134,22 @@ class Can(Medium):
             raise ValueError(
                 f"listen_only: {self.interface} cannot be told to acknowledge nothing: use {names}"
             )
+
+    def _check_options(self) -> None:
+        """Raise ValueError for options that would have no effect, where we open the bus ourselves."""
+        named = ", ".join(sorted(self.options))
+        if self.interface == "socketcan" and self.options:
+            raise ValueError(
+                f"options: socketcan takes none, and {named} would have no effect: set the interface by "
+                "ip link, or name another `interface`"
+            )
+        if self.interface != "udp_multicast":
+            return
+        if strange := ", ".join(sorted(self.options.keys() - _OF_GROUPS.keys())):
+            raise ValueError(f"options: udp_multicast takes {' and '.join(_OF_GROUPS)}, not {strange}")
+        for key, value in self.options.items():
+            if type(value) is not int or not 0 <= value <= _OF_GROUPS[key]:
+                raise ValueError(f"options: {key} is a whole number up to {_OF_GROUPS[key]}, not {value}")
 
     def _check_subjects(self) -> None:
         """Raise ValueError unless each pattern has a subject of its own, which is not that of TMQ."""

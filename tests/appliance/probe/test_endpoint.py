@@ -59,6 +59,7 @@ def test_a_wrong_word_says_what_is_wrong(word: str, fault: str) -> None:
         ("uart:/dev/x?baud=0", "baud: 0 is out of range: 50 to"),
         ("uart:/dev/x?parity=Q", "parity: expected N or E"),
         ("can:can0?node=128", "node: 128 is out of range: 1 to 127"),
+        ("can:can0?node=1&app_name=x", "socketcan takes none, and app_name would have no effect"),
     ],
 )
 def test_settings_that_never_work_are_wrong_use(word: str, fault: str, capsys: Out) -> None:
@@ -72,9 +73,9 @@ def test_settings_that_never_work_are_wrong_use(word: str, fault: str, capsys: O
 def test_words_become_settings() -> None:
     uart = parse_endpoint("uart:/dev/ttyUSB0?baud=9600&rtscts=yes")
     assert uart.medium == Uart(port="/dev/ttyUSB0", baud=9600, rtscts=True)
-    word = "can:vcan0?node=0x2a&fd=true&app_name=x&port=5&loop=false&ratio=0.5"
+    word = "can:vcan0?interface=vector&node=0x2a&fd=true&app_name=x&port=5&loop=false&ratio=0.5"
     options: dict[str, Any] = {"app_name": "x", "port": 5, "loop": False, "ratio": 0.5}
-    can = Can(channel="vcan0", node=42, fd=True, age_ms=10_000, options=options)
+    can = Can(channel="vcan0", interface="vector", node=42, fd=True, age_ms=10_000, options=options)
     assert parse_endpoint(word).medium == can
     pair = parse_endpoint("rs485:/dev/ttyUSB0?nodes=1,0x2&answer_ms=0.5&stopbits=1.5&parity=M")
     shared = Rs485(nodes=(1, 2), answer_ms=0.5)

@@ -29,6 +29,10 @@ def can(**settings: Any) -> Can:
     return Can(**usual | settings)
 
 
+def in_group(**settings: Any) -> Can:
+    return can(channel="239.1.1.1", interface="udp_multicast", **settings)
+
+
 def i2c(**settings: Any) -> I2c:
     usual: dict[str, Any] = {"bus": 1, "targets": (0x42,)}
     return I2c(**usual | settings)
@@ -138,7 +142,11 @@ def test_up_to_64_pages_of_other_hosts() -> None:
         (lambda: group(group="ff02::1%eth0"), "no multicast group"),
         (lambda: group(interface=""), "interface is needed"),
         (lambda: Tmq(host="::1"), "IPv6"),
-        (lambda: can(options={"local_loopback": False}), "local_loopback must be on"),
+        (lambda: can(options={"b": 1, "a": False}), "socketcan takes none, and a, b would have no effect"),
+        (lambda: in_group(options={"port": "x"}), "port is a whole number up to 65535, not x"),
+        (lambda: in_group(options={"port": 65_536}), "port is a whole number up to 65535, not 65536"),
+        (lambda: in_group(options={"hop_limit": True}), "hop_limit is a whole number up to 255, not True"),
+        (lambda: in_group(options={"hop_limit": 256}), "hop_limit is a whole number up to 255, not 256"),
         (lambda: can(options={"bitrate": 1}), "bitrate belongs beside options"),
         (lambda: i2c(alert="gpiochip0:17"), "write the alert line"),
         (lambda: i2c(alert="/dev/gpiochip0:x"), "write the alert line"),
@@ -157,7 +165,8 @@ def test_settings_that_work() -> None:
     line(port="socket://h:1/")
     Tmq(host="10.0.0.1")
     Tmq(host="*")
-    can(options={"local_loopback": True, "receive_own_messages": False})
+    can(interface="kvaser", options={"local_loopback": True, "receive_own_messages": False})
+    in_group(options={"port": 65_535, "hop_limit": 255})
     assert parse_alert("/dev/gpiochip0:17") == i2c(alert="/dev/gpiochip0:17").alert_line
     assert parse_alert("/dev/gpiochip0:17") == ("/dev/gpiochip0", 17)
     assert i2c().alert_line is None
