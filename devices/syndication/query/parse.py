@@ -23,7 +23,7 @@ from devices.syndication.query.tree import (
 )
 
 TEXT_BYTES: Final = 4096
-"""The most bytes of a query in UTF-8."""
+"""The most bytes of a query in UTF-8, as it is written and in its normal form."""
 CONDITIONS: Final = 128
 """The most comparisons and `has` in a query."""
 DEPTH: Final = 32
@@ -51,7 +51,8 @@ class Query:
     """A predicate over the metadata of a producer. Queries are equal if their normal forms are equal."""
 
     text: str
-    """The normal form, which parses to an equal query. It can be longer than what was parsed."""
+    """The normal form, which parses to an equal query. It can be longer than what was parsed, and is at most
+    as long as a query may be."""
     keys: frozenset[str] = field(compare=False)
     """The keys that the query names: a change of other keys does not change the result."""
     matches: Test = field(compare=False, repr=False)
@@ -86,7 +87,9 @@ def parse(text: str) -> Query:
 def selection(text: str) -> Selection:
     """Return the selection of `select distinct KEY where PREDICATE`. Raises `QueryError`."""
     key, predicate = _parsed(text, SELECTION)
-    return Selection(key, _query(predicate))
+    found = Selection(key, _query(predicate))
+    _check_normal(found.text)
+    return found
 
 
 def subscription(text: str) -> tuple[Query, str | None]:
@@ -125,6 +128,15 @@ def _check_text(text: str) -> None:
         raise QueryError(1, f"the query is longer than {TEXT_BYTES} bytes of UTF-8")
 
 
+def _check_normal(text: str) -> None:
+    if (size := len(text.encode())) > TEXT_BYTES:
+        raise QueryError(
+            1,
+            f"the query has {size} bytes of UTF-8 in its normal form, in which it is kept, but may have "
+            f"{TEXT_BYTES}: write fewer conditions or shorter values",
+        )
+
+
 def _query(root: Node) -> Query:
     found = list(nodes(root))
     _bound("levels of and, or and not", max(depth for _, depth in found) - 1, DEPTH)  # a leaf is none
@@ -133,6 +145,7 @@ def _query(root: Node) -> Query:
     likes = [node for node in leaves if isinstance(node, Like)]
     patterns = _compiled(likes)
     text, keys = text_of(root), frozenset(node.key for node in leaves)
+    _check_normal(text)
     memory_bytes = _BASE_BYTES + _LETTER_BYTES * len(text) + PATTERN_MEMORY * len(patterns)
     test, instructions = test_of(root, patterns), _instructions(likes, patterns)
     return Query(text, keys, test, memory_bytes, instructions, _comparisons(leaves))

@@ -11,6 +11,7 @@ from devices.syndication.query.parse import (
     PATTERN_LETTERS,
     PATTERNS,
     TEXT_BYTES,
+    subscription,
 )
 from devices.syndication.query.tree import Like
 from tests.devices.syndication.query.refusals import said
@@ -19,13 +20,14 @@ from tests.helpers import ROOT
 pytest.importorskip("lark", reason="the extra syndication is not installed")
 pytest.importorskip("re2", reason="the extra syndication is not installed")
 
+QUOTE, BACKSLASHED = '"', '\\"'
 PAGE = (ROOT / "docs/query.md").read_text()
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        f"| the text of a query | {TEXT_BYTES} bytes of UTF-8 |",
+        f"| the text of a query, and its normal form | {TEXT_BYTES} bytes of UTF-8 |",
         f"| conditions | {CONDITIONS} |",
         f"| `and`, `or` and `not` within each other | {DEPTH} levels |",
         f"| different patterns | {PATTERNS}, each of {PATTERN_LETTERS} characters |",
@@ -41,6 +43,21 @@ def test_a_text_beyond_the_bound_is_refused_whatever_follows() -> None:
     longer = f"character 1: the query is longer than {TEXT_BYTES} bytes of UTF-8"
     assert said("a" * (TEXT_BYTES + 1) + "\ud800") == longer
     assert said("a" * TEXT_BYTES + "\ud800").endswith("no character")
+
+
+@pytest.mark.parametrize("start", ["", "select distinct a where "])
+def test_what_is_accepted_can_be_sent_again_in_its_normal_form(start: str) -> None:
+    """In the normal form, a quote has a backslash."""
+    quotes = (TEXT_BYTES - len(f'{start}a = ""')) // 2
+    normal = f'{start}a = "{quotes * BACKSLASHED}"'
+    longest, longer = (f"{start}a = '{count * QUOTE}'" for count in (quotes, quotes + 1))
+    assert len(normal) == TEXT_BYTES
+    assert subscription(longest) == subscription(normal)
+    words = (
+        f"{TEXT_BYTES + 2} bytes of UTF-8 in its normal form, in which it is kept, but may have {TEXT_BYTES}"
+    )
+    with pytest.raises(QueryError, match=words):
+        subscription(longer)
 
 
 def test_negations_are_levels_too() -> None:
