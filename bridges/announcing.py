@@ -1,6 +1,7 @@
-"""The saying of announcements on trunks, beside the messages, where no ledger counts them."""
+"""The saying of announcements on trunks, beside the messages. A ledger has those alone that had no room."""
 
 from collections.abc import Iterable
+from typing import Final
 from weakref import WeakSet
 
 from bridges.guard import GuardedPipe
@@ -9,6 +10,8 @@ from bus.hub import Pipe
 from bus.transports.stream import StreamPipe
 from bus.wire.batch import Batch, from_payloads
 
+UNSAID: Final = "announcement unsaid"
+"""The reason of an announcement for which a peer had no room: it gets the next one."""
 _HERE = from_payloads([ON_TRUNK])
 
 
@@ -31,7 +34,7 @@ class Trunks:
                 self._say(stream, _HERE)
 
     def say(self, pipes: Iterable[Pipe], frame: bytes, source: Pipe | None = None) -> None:
-        """Send an announcement to peers, as far as there is room now, but not to its `source`.
+        """Send an announcement to peers but its `source`; count each that has no room for it.
 
         A peer that may not hear everything gets none.
         """
@@ -43,9 +46,12 @@ class Trunks:
                 self._say(stream, batch)
 
     def _say(self, stream: StreamPipe, batch: Batch) -> None:
-        if stream.has_room(len(batch.data)):
-            stream.say(batch)
-            self._told.add(stream)
+        if stream.closed or stream.gone:
+            return
+        if not stream.has_room(len(batch.data)):
+            return stream.stats.reject(UNSAID)
+        stream.say(batch)
+        self._told.add(stream)
 
 
 def _stream(pipe: Pipe) -> StreamPipe | None:

@@ -2,7 +2,7 @@
 
 Each says who speaks, and when by the speaker's clock; with keys its last value is a tag of all before it. An
 announcement is a frame. On a trunk it goes beside the messages, behind `ON_TRUNK`, and to and from a broker
-with the type `RELAYED`: so no program hears it, and no ledger counts it. Pure.
+with the type `RELAYED`: so no program hears it, and no ledger counts it as a message. Pure.
 """
 
 import json

@@ -12,13 +12,15 @@ from bridges.bridge import Bridge
 from bridges.guard import GuardedPipe
 from bridges.policy import Policy
 from bus.announcements import NOTE, ON_TRUNK, announce, json_of, on_trunk
-from bus.hub import Pipe
+from bus.balance import imbalances
+from bus.hub import Hub, Pipe
 from bus.transports.framing import sp_framing
 from bus.transports.peers import Peer
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.sp import HANDSHAKE
 from tests.bridges.support import MESSAGE, balanced, recorder
+from tests.helpers.peers import until
 
 NOTED = on_trunk(announce(NOTE, json_of({"gateway": "gw-a", "time_ns": 1})))
 
@@ -134,6 +136,29 @@ async def test_a_peer_gets_one_announcement_and_all_others_once_it_has_announced
     trunks.heard(pipes[0])
     trunks.say(pipes, frame, pipes[1])
     assert [came(one) for one in others] == [[NOTED], [], []]
+
+
+async def test_what_has_no_room_at_a_peer_is_counted_and_the_next_one_comes(
+    peers: tuple[Trunks, list[StreamPipe], list[socket.socket]],
+) -> None:
+    trunks, (pipe, gone, _), (other, *_) = peers
+    hub = Hub("h")
+    hub.attach(pipe)
+    for size in (1 << 16, 1 << 8, 1):
+        while pipe.has_room(8 + size):
+            hub.publish(from_payloads([bytes(size)]))
+    gone.close()
+    for _ in range(2):
+        trunks.say([pipe, gone], NOTED[4:])
+    trunks.heard(pipe)
+    assert (pipe.stats.rejected, gone.stats.rejected) == ({"announcement unsaid": 3}, {})
+    assert imbalances([hub]) == []
+    await until(lambda: bool(other.recv(1 << 20)) and not pipe.queued_bytes)
+    came(other)
+    trunks.say([pipe], NOTED[4:])
+    assert came(other)[-1] == NOTED
+    assert pipe.stats.rejected == {"announcement unsaid": 3}
+    hub.detach(pipe)
 
 
 async def test_who_announces_first_hears_that_it_is_heard(
