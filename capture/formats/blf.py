@@ -32,6 +32,8 @@ _REMOTE, _SENT, _EDL, _BRS, _ESI = 0x80, 0x01, 0x01, 0x02, 0x04
 _OBJECT_BYTES_MAX: Final = 1 << 24
 _CONTAINER_BYTES: Final = 128 * 1024
 _FRAMES: Final = 1 << 14
+_UNREAD: Final = {2: "error frames without identifier and data", 104: "error frames of CAN FD"}
+"""The kinds of error frames that are not read: CAN_ERROR, and CAN_FD_ERROR_64."""
 _DAMAGED: Final = "stretches of damaged bytes"
 
 
@@ -129,7 +131,7 @@ class _Objects:
                 break
             when_ns = self._begin_ns + ticks * (10_000 if flags == 1 else 1)
             if not self._take(kind, when_ns, data[at + head : at + size]):
-                self._told.leave("objects that are no CAN frame")
+                self._told.leave(_UNREAD.get(kind, "objects that are no CAN frame"))
             at += size
             if len(self.built) >= _FRAMES:
                 yield self.built.take()
@@ -153,8 +155,9 @@ def _of_message(built: Builder, when_ns: int, body: bytes) -> bool:
 
 def _of_error(built: Builder, when_ns: int, body: bytes) -> bool:
     channel, _, _, _, _, code, _, number, _, data = _ERROR.unpack_from(body)
-    identifier = number & IDENTIFIER | ERROR
-    return built.add(when_ns, channel_of(channel), False, identifier, min(code, 8), 0, False, data)
+    return built.add(
+        when_ns, channel_of(channel), False, _identifier(number, ERROR), *classic(code), False, data
+    )
 
 
 def _of_fd(built: Builder, when_ns: int, body: bytes) -> bool:
@@ -242,7 +245,7 @@ def _object(channel: int, data: bytes, *row: Any) -> tuple[int, bytes]:
     flags = (_SENT if is_sent else 0) | (_REMOTE if number & REMOTE else 0)
     word = number & IDENTIFIER | number & EXTENDED
     if number & ERROR:
-        return _OF_ERROR, _ERROR.pack(channel, 0, 0, 0, 0, size, 0, word, 0, data[:8])
+        return _OF_ERROR, _ERROR.pack(channel, 0, 0, 0, 0, marks or size, 0, word, 0, data[:8])
     if not is_fd:
         return _OF_MESSAGE, _MESSAGE.pack(channel, flags, marks or size, word, data[:8])
     fd = _EDL | (_BRS if marks & SWITCH else 0) | (_ESI if marks & STATE else 0)

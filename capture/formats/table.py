@@ -28,6 +28,7 @@ FORMATS: Final = (
         looks=rb"^\(\d{1,10}\.\d{1,9}\) +\S+ \S+#",
         step_ns=1000,
         directions=False,
+        errors_lack=("remote", "extended"),
     ),
     Format(
         key="asc",
@@ -49,6 +50,7 @@ FORMATS: Final = (
         writes="capture.formats.blf:Writer",
         naming="capture.formats.columns:numbered",
         signs=(b"LOGG",),
+        errors_lack=("remote", "fd", "sent"),
         relative=True,
         seeks=True,
     ),
@@ -72,6 +74,7 @@ FORMATS: Final = (
         writes="capture.formats.mf4_writer:Writer",
         naming="capture.formats.columns:numbered",
         signs=(b"MDF     4", b"UnFinMF 4"),
+        errors_lack=("remote", "long"),
         relative=True,
         seeks=True,
     ),

@@ -3,18 +3,21 @@
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from struct import Struct
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from bus.wire.identifier import ERROR, EXTENDED, REMOTE
 from capture.files import CaptureError
-from capture.formats.exports import Losses, Place, exported, frames_in
+from capture.formats.exports import Place, exported, frames_in
 from capture.formats.format import Format
 from capture.formats.imports import imported
+from capture.formats.losses import Losses
 from capture.formats.source import Told
 from capture.formats.table import BY_KEY, FORMATS, by_name, format_of
-from capture.frames import Frames
+from capture.frames import SWITCH, Frames
 from capture.reader import read
 from tests.capture.formats.field import BEGAN_NS, FIELD, READERS, listed, read_back, some, written
 
@@ -150,6 +153,52 @@ def test_what_a_format_cannot_hold_is_told(form: Format) -> None:
     ):
         left |= which & (not held)
     assert len(kept) == len(frames) - int(left.sum())
+
+
+ERRORS = {
+    "short": (ERROR | 4, 3, 0, False, False),
+    "extended": (ERROR | EXTENDED | 0x12345678, 8, 0, False, False),
+    "remote": (ERROR | REMOTE | 4, 8, 0, False, False),
+    "code": (ERROR | 4, 8, 12, False, False),
+    "fd": (ERROR | 4, 8, SWITCH, True, False),
+    "long": (ERROR | 4, 12, SWITCH, True, False),
+    "sent": (ERROR | 4, 8, 0, False, True),
+}
+UNTOLD = {
+    "candump": {"extended", "remote", "sent"}, "blf": {"remote", "fd", "long", "sent"},
+    "mf4": {"remote", "long"}, "pcap": {"sent"}, "asc": {*ERRORS}, "trc": {*ERRORS},
+}  # fmt: skip
+
+
+@of_each
+@pytest.mark.parametrize("sort", ERRORS)
+def test_an_error_frame_is_the_same_there_and_back_or_what_it_loses_is_told(
+    form: Format, sort: str, tmp_path: Path
+) -> None:
+    identifier, size, marks, is_fd, is_sent = ERRORS[sort]
+    data = np.arange(1, size + 1, dtype=np.uint8)[None]
+    columns = [BEGAN_NS], [0], [is_sent], [identifier], [size], [marks], [is_fd]
+    kinds = np.int64, np.int64, np.bool_, np.uint32, np.uint8, np.uint8, np.bool_
+    made = (np.array(column, kind) for column, kind in zip(columns, kinds, strict=True))
+    frames, told = Frames.of([*made, np.pad(data, ((0, 0), (0, 64 - size)))], ["can0"]), Told()
+    kept = Losses(form, told).fitted(frames, form.step_ns)
+    path = put(tmp_path / "file", written(form, kept) if len(kept) else b"")
+    found = listed(read_back(path, form)[0]) if len(kept) else []
+    is_untold = sort in UNTOLD.get(form.key, set())
+    assert (found != listed(frames)) is is_untold
+    assert (len(list(told.lines())) == 1) is is_untold
+
+
+def test_error_frames_of_vector_s_other_kinds_are_told(tmp_path: Path) -> None:
+    """CAN_ERROR and CAN_FD_ERROR_64, as objects outside of a container, behind a header of 144 bytes."""
+    head = b"LOGG" + (144).to_bytes(4, "little") + bytes(136)
+    objects = [Struct("<4sHHLLLHHQ8x").pack(b"LOBJ", 32, 1, 40, kind, 2, 0, 0, 0) for kind in (2, 104, 3)]
+    path = put(tmp_path / "file", head + b"".join(objects))
+    assert read_back(path, BY_KEY["blf"])[1] == [
+        "1 error frames without identifier and data",
+        "1 error frames of CAN FD",
+        "1 objects that are no CAN frame",
+    ]
 
 
 @of_each
