@@ -7,7 +7,7 @@ holds several keys, so that they can be changed one gateway at a time: the first
 import os
 from collections.abc import Iterable, Sequence
 
-from bus.errors import LinkError, words_of
+from bus.errors import LinkError, why_of
 from bus.machine.files import NoText, read_bytes, text_of, write_new
 from bus.machine.touch import touching
 
@@ -27,8 +27,10 @@ def new_key(path: str) -> str:
     secret = os.urandom(SECRET_BYTES)
     try:
         write_new(path, f"{_HEAD}{secret.hex()}\n".encode())
+    except FileExistsError:
+        raise LinkError(f"{path} is there already, and is left as it is: choose another name") from None
     except OSError as error:
-        raise LinkError(f"{path}: cannot write the key: {words_of(error)}") from error
+        raise LinkError(f"{path}: cannot write the key: {why_of(error)}") from error
     return name_of(secret)
 
 
@@ -45,7 +47,7 @@ def read_key(path: str) -> bytes:
     except FileNotFoundError as error:
         raise LinkError(f"{path}: cannot read the key: {error.strerror}: {_MAKE}") from error
     except OSError as error:
-        raise LinkError(f"{path}: cannot read the key: {words_of(error)}") from error
+        raise LinkError(f"{path}: cannot read the key: {why_of(error)}") from error
     except ValueError:
         mode, data = 0, b""
     if mode & _OTHERS:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bus.errors import words_of
+from bus.errors import why_of
 from bus.machine.files import text_of
 from bus.machine.inputs import opened
 from bus.names import lines_of, names_from
@@ -58,7 +58,7 @@ def read(path: Path, is_given: bool = False) -> list[int | str]:
     try:
         return names_from(_lines(path, is_given))
     except OSError as error:
-        raise CaptureError(f"{path}: cannot read the names: {words_of(error)}") from None
+        raise CaptureError(f"{path}: cannot read the names: {why_of(error)}") from None
     except ValueError as error:
         raise CaptureError(f"{path}: {error}") from None
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bus.errors import TopologyError, words_of
+from bus.errors import TopologyError, why_of
 from bus.machine.files import read_text
 from bus.names import names_from, texts
 from bus.text import lines_in
@@ -48,6 +48,6 @@ def _read(path: Path) -> list[int | str]:
     try:
         return names_from(lines_in(read_text(path, FILE_BYTES)))
     except OSError as error:
-        raise TopologyError(f"{path}: cannot read the names: {words_of(error)}") from None
+        raise TopologyError(f"{path}: cannot read the names: {why_of(error)}") from None
     except ValueError as error:
         raise TopologyError(f"{path}: {error}") from None

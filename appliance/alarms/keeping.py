@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from bus.errors import BusError, words_of
+from bus.errors import BusError, why_of
 from bus.machine.aside import in_thread, within
 from bus.machine.files import read_bytes, replace_bytes, write_new
 from devices.device import state_directory
@@ -129,4 +129,4 @@ def unpacked(data: bytes) -> dict[str, list[dict[str, Any]]]:
 
 
 def _words(path: Path, error: BaseException) -> str:
-    return f"{path}: {words_of(error) if isinstance(error, OSError) else error}"
+    return f"{path}: {why_of(error) if isinstance(error, OSError) else error}"

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from appliance.certificates.making import Made
-from bus.errors import BusError, words_of
+from bus.errors import BusError, why_of
 from bus.machine.files import PEM_BYTES, read_bytes, replace_bytes, write_new
 
 _FIRST = re.compile(
@@ -36,7 +36,7 @@ def write(made: Made, file: str, key_file: str) -> None:
             os.unlink(key_file)
             raise
     except OSError as error:
-        raise BusError(f"{file}: cannot write the certificate: {words_of(error)}") from error
+        raise BusError(f"{file}: cannot write the certificate: {why_of(error)}") from error
 
 
 def replace(made: Made, file: str) -> None:
@@ -50,7 +50,7 @@ def replace(made: Made, file: str) -> None:
         write_new(old, data, stat.S_IMODE(os.stat(file).st_mode))
         replace_bytes(file, _FIRST.sub(lambda _: made.pem(), data, count=1))
     except OSError as error:
-        raise BusError(f"{file}: cannot write the certificate: {words_of(error)}") from error
+        raise BusError(f"{file}: cannot write the certificate: {why_of(error)}") from error
 
 
 def read(file: str, key_file: str) -> Made:
@@ -59,7 +59,7 @@ def read(file: str, key_file: str) -> Made:
     try:
         key = serialization.load_pem_private_key(read_bytes(key_file, PEM_BYTES), None)
     except OSError as error:
-        raise BusError(f"{key_file}: cannot read the key: {words_of(error)}") from error
+        raise BusError(f"{key_file}: cannot read the key: {why_of(error)}") from error
     except (ValueError, TypeError) as error:
         raise BusError(f"{key_file}: this is no key in PEM without a password") from error
     if key.public_key() != certificate.public_key():
@@ -72,6 +72,6 @@ def read_all(file: str) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(read_bytes(file, PEM_BYTES))
     except OSError as error:
-        raise BusError(f"{file}: cannot read it: {words_of(error)}") from error
+        raise BusError(f"{file}: cannot read it: {why_of(error)}") from error
     except ValueError as error:
         raise BusError(f"{file}: this is no certificate in PEM") from error

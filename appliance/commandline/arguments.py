@@ -1,11 +1,12 @@
 """The types of values on the command line: numbers, bytes and addresses, with errors of one line."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import TypeVar
 
-from bus.errors import BusError, words_of
+from bus.errors import BusError, told
 from bus.text import whole_in
 
 T = TypeVar("T")
@@ -21,9 +22,18 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
         except UnicodeDecodeError as error:
             raise argparse.ArgumentTypeError(f"{word}: not UTF-8 text") from error
         except (BusError, OSError, ValueError) as error:  # argparse leaves out the words of the last
-            raise argparse.ArgumentTypeError(words_of(error)) from error
+            raise argparse.ArgumentTypeError(told(error)) from error
 
     return checked
+
+
+@contextmanager
+def wrong_use(fail: Callable[[str], object], *errors: type[BusError]) -> Iterator[None]:
+    """End the program with status 2, by `fail` of a parser, where one of `errors` is raised within."""
+    try:
+        yield
+    except errors as error:
+        fail(str(error))
 
 
 def free_text(word: str) -> str:

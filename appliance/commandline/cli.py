@@ -13,7 +13,7 @@ from appliance.commandline.table import COMMANDS, Command
 from appliance.log import output as log
 from appliance.process import interrupts, streams
 from appliance.version import version
-from bus.errors import BusError, words_of
+from bus.errors import BusError, told
 from bus.extras import lacking
 from bus.machine import permissions
 
@@ -143,4 +143,4 @@ def _words_of(error: Exception) -> str:
         return str(error)
     if isinstance(error, BrokenPipeError):
         return "nobody reads the output any more"
-    return words_of(error)
+    return told(error)

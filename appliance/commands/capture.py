@@ -30,15 +30,16 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
-from appliance.commandline.arguments import above_zero, whole_above_zero
+from appliance.commandline.arguments import above_zero, whole_above_zero, wrong_use
 from appliance.commandline.names import names_argument
 from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
-from appliance.probe.files import export_frames, format_for, has_rows, import_files
+from appliance.probe.files import export_frames, format_for, has_rows, import_files, meant
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.process.interrupts import status_of
 from appliance.process.running import run_loop
 from appliance.process.serve import Stop
+from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe, arrived_ns
 from bus.key_types import check_name
 from bus.keys import ring_of
@@ -123,9 +124,14 @@ def run(options: argparse.Namespace) -> int:
             options.fail(f"{first} takes {words[first]}")
         if first == "replay":
             return replay(Path(rest[0]), rest[1], options)
-        return export(Path(rest[0]), rest[1], options.format, options.names)
+        with wrong_use(options.fail, CaptureError):
+            key = options.format or meant(rest[1]).key
+        return export(Path(rest[0]), rest[1], key, options.names)
     if not options.directory and not options.pcapng:
         options.fail("say where to write: --directory DIR or --pcapng FILE")
+    with wrong_use(options.fail, LinkError):
+        for word in options.words:
+            parse_endpoint(word)
     return run_loop(capture(options))
 
 
@@ -257,6 +263,8 @@ def writable(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
+    except FileExistsError:
+        raise CaptureError(f"{directory}: is no directory, and captures are one: give another name") from None
     except OSError as error:
         raise CaptureError(f"{directory}: {error.strerror}") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from appliance.machine.here import find_lacking
-from bus.errors import TopologyError, words_of
+from bus.errors import TopologyError, why_of
 from bus.machine.files import read_bytes, replace_bytes
 from topologies.checks.actors import find_actors
 from topologies.checks.checker import check_wired
@@ -67,7 +67,7 @@ def number(file: str) -> list[Given]:
             raise TopologyError(f"{file}: the ranges are not where they seem to be: write the numbers")
         replace_bytes(file, text.encode())
     except OSError as error:
-        raise TopologyError(f"{file}: cannot write the subjects: {words_of(error)}") from None
+        raise TopologyError(f"{file}: cannot write the subjects: {why_of(error)}") from None
     return given
 
 

@@ -15,9 +15,10 @@ from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.listening import listened
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
-from bus.errors import BusError
-from bus.key_types import NAME
+from bus.errors import BusError, why_of
+from bus.key_types import NAME, check_name
 from bus.schema import settings
+from bus.urls import check_listen
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
@@ -33,12 +34,18 @@ Ask = Callable[[str, str], str]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to write; - is standard output")
-    parser.add_argument("--name", metavar="NAME", help="the name of the system; that of the file by default")
     parser.add_argument(
-        "--gateway", metavar="NAME", help="the name of this machine; its host name by default"
-    )
+        "--name", type=argument(_name), metavar="NAME",
+        help="the name of the system; that of the file by default",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gateway", type=argument(_name), metavar="NAME",
+        help="the name of this machine; its host name by default",
+    )  # fmt: skip
     parser.add_argument("--address", metavar="HOST", help="its address for other gateways (127.0.0.1)")
-    parser.add_argument("--listen", metavar="URL", help=f"where programs join the bus ({LISTEN})")
+    parser.add_argument(
+        "--listen", type=argument(_url), metavar="URL", help=f"where programs join the bus ({LISTEN})"
+    )
     parser.add_argument(
         "--join", action="append", type=argument(_side), metavar="ENDPOINT",
         help="a medium to join, as `send` and `recv` write it (repeatable); what is plugged in by default",
@@ -51,6 +58,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nothing", action="store_true", help="join no medium, whatever is plugged in")
     parser.add_argument("--yes", action="store_true", help="ask nothing, as if the input were no terminal")
     parser.add_argument("--force", action="store_true", help="overwrite the file")
+
+
+def _name(word: str) -> str:
+    check_name(word)
+    return word
+
+
+def _url(word: str) -> str:
+    try:
+        check_listen(word)
+    except ValueError as error:
+        raise ValueError(f"{word}: {error}") from None
+    return word
 
 
 def _side(word: str) -> Joined:
@@ -155,6 +175,8 @@ def _write(file: str, text: str, force: bool) -> None:
             target.write(text)
     except FileExistsError:
         raise BusError(_THERE.format(file)) from None
+    except OSError as error:
+        raise BusError(f"{file}: cannot write the topology: {why_of(error)}") from error
 
 
 def _count(media: Iterable[Joined]) -> str:

@@ -12,7 +12,7 @@ from appliance.rollout.keeper import hash_of
 from appliance.rollout.plan import Pace, Rollout
 from appliance.rollout.runner import Ssh, go
 from appliance.rollout.steps import TEXT_BYTES, Answer, Asked, pack, unpack_asked
-from bus.errors import BusError, words_of
+from bus.errors import BusError, why_of
 from bus.machine.files import read_text
 from bus.text import amount
 
@@ -111,7 +111,7 @@ def _text(file: str) -> str:
     try:
         return read_text(file)
     except (OSError, ValueError) as error:
-        raise BusError(f"{file}: {words_of(error)}") from error
+        raise BusError(f"{file}: {why_of(error)}") from error
 
 
 def way_to(options: argparse.Namespace, hosts: dict[str, str]) -> Ssh:

@@ -45,6 +45,7 @@ from capture.pcapng import Packet, Writer
 from capture.schema import Direction, Kind
 
 _LOOK_S: Final = 0.02
+_ABSENT: Final = "{}: no journal is here: name the directory of a durable trunk"
 _FORMS: Final = {"verify": "", "export": "FILE", "empty": "", "send": "URL"}
 
 
@@ -75,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
         forms = f"to list it, give DIRECTORY alone; other words: {', '.join(_FORMS)}"
         options.fail(forms if form == "list" else f"{form} takes {' '.join(wanted)}")
     directory = given[0]
+    if Path(directory).is_file():
+        raise BusError(_ABSENT.format(directory))
     if form == "verify":
         return _verify(directory)
     found = _summary(directory, options.gateway)
@@ -91,7 +94,7 @@ def _summary(directory: str, gateway: str | None) -> Summary:
     """Return what is in a directory. Raises `BusError` for no journal, or an unknown gateway."""
     found = summarize(directory)
     if not found.is_there:
-        raise BusError(f"{directory}: no journal is here: name the directory of a durable trunk")
+        raise BusError(_ABSENT.format(directory))
     if gateway is not None and gateway not in found.ends:
         raise BusError(f"{directory}: nothing is kept for {gateway}: it keeps for {_names(found)}")
     return found

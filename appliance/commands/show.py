@@ -16,10 +16,8 @@ LIVE = True  # no text, which argparse would check as a URL
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology; - is standard input")
-    parser.add_argument(
-        "--format", choices=["text", "mermaid", "svg"], default="text", help="form of the drawing (text)"
-    )
-    parser.add_argument("--svg", dest="format", action="store_const", const="svg", help="as --format svg")
+    parser.add_argument("--format", choices=["text", "mermaid", "svg"], help="form of the drawing (text)")
+    parser.add_argument("--svg", action="store_true", help="as --format svg")
     parser.add_argument(
         "--values", action="store_true", help="list the values of devices: pattern, unit, range and texts"
     )
@@ -33,9 +31,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from topologies.picture.show import show
 
-    if options.values and (options.format != "text" or options.live is not None):
+    form = _form(options)
+    if options.values and (form != "text" or options.live is not None):
         options.fail("--values is a list: without --format, --svg and --live")
-    if options.format == "mermaid" and options.live is not None:
+    if form == "mermaid" and options.live is not None:
         options.fail("--live marks a text or an SVG: --format mermaid has no place for it")
     topology = load(options.file)
     if options.values:
@@ -49,13 +48,21 @@ def run(options: argparse.Namespace) -> int:
     if marks is not None and not marks:
         print(f"buscoupler show: no gateway of {topology.name} answers: start one", file=sys.stderr)
         return 1
-    if options.format == "svg":
+    if form == "svg":
         print(_svg(topology, marks))
         return 0
-    print(show(topology, options.format))
+    print(show(topology, form))
     for line in _lines(marks or {}):
         print(line)
     return 0
+
+
+def _form(options: argparse.Namespace) -> str:
+    """Return the form of the drawing. Two that differ end the program with status 2."""
+    form: str = options.format or ("svg" if options.svg else "text")
+    if options.svg and form != "svg":
+        options.fail(f"--svg is --format svg, and --format {form} is another form: give one of them")
+    return form
 
 
 def _values(topology: Topology) -> int:

@@ -12,7 +12,7 @@ from appliance.probe.station import Station
 from bridges.protocols.dbc.database import Unreadable, read
 from bridges.protocols.dbc.layout import Message
 from bridges.protocols.dbc.plausible import CYCLE_MS, Plausible
-from bus.errors import LinkError, words_of
+from bus.errors import LinkError, why_of
 from bus.extras import lacking
 from bus.text import plain
 
@@ -27,7 +27,7 @@ def cars_of(paths: Sequence[str]) -> Plausible:
         try:
             messages += read(path).messages.values()
         except (OSError, Unreadable) as error:
-            raise LinkError(f"{path}: {words_of(error) if isinstance(error, OSError) else error}") from error
+            raise LinkError(f"{path}: {why_of(error) if isinstance(error, OSError) else error}") from error
         except ImportError as error:
             raise LinkError(lacking(path, error.name or "cantools", "dbc")) from error
     sendable = [message for message in messages if message.size <= 64 and message.signals]

@@ -9,7 +9,7 @@ from bus.names import Names
 from bus.text import plain
 from capture.files import CaptureError
 from capture.formats.format import Format
-from capture.formats.table import BY_KEY, PCAPNG, by_name, format_of
+from capture.formats.table import BY_KEY, FORMATS, PCAPNG, by_name, format_of, plain_name
 from capture.names import given
 from capture.reader import read
 from capture.schema import Kind
@@ -88,12 +88,28 @@ def has_rows(source: Path) -> bool:
 
 def format_for(target: str, key: str | None, may_have_rows: bool) -> str:
     """Return the key of the format that a file is written in. Raises `CaptureError`."""
-    form = BY_KEY[key] if key else by_name(target) or PCAPNG
+    form = BY_KEY[key] if key else meant(target)
     if form is PCAPNG and not may_have_rows:
         form = BY_KEY["can-pcapng"]
     if not form.writes and form is not PCAPNG:
         raise CaptureError(f"{target}: {form.key} is only read")
     return form.key
+
+
+def meant(target: str) -> Format:
+    """Return the format that the suffix of a file means; without one it is pcapng.
+
+    Raises `CaptureError` for a directory, and for a suffix that means none.
+    """
+    if Path(target).is_dir():
+        raise CaptureError(f"{target}: is a directory: give the name of a file")
+    found, suffix = by_name(target), Path(plain_name(target)).suffix
+    if found is None and suffix:
+        known = ", ".join(one.suffixes[0] for one in FORMATS if one.suffixes)
+        raise CaptureError(
+            f"{target}: its suffix {suffix} names no format: use one of {known}, or give --format"
+        )
+    return found or PCAPNG
 
 
 def export_frames(source: Path, target: str, key: str) -> int:

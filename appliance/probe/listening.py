@@ -43,6 +43,7 @@ class Heard(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
+_NAMED: Final = "name a serial line, as /dev/ttyUSB0, or an interface of SocketCAN, as can0"
 _INTERFACE = re.compile(r"[\w.-]{1,15}")
 Say = Callable[[str], None]
 
@@ -56,8 +57,7 @@ def listened(device: str, seconds: float, say: Say) -> Heard:
         return _serial(os.path.abspath(device), seconds, say)
     if not _INTERFACE.fullmatch(device):
         raise BusError(
-            f"{device}: name a serial line, as /dev/ttyUSB0, or an interface of SocketCAN, as can0; "
-            "others are not listened to (docs/my-device.md has what to write)"
+            f"{device}: {_NAMED}; others are not listened to (docs/my-device.md has what to write)"
         )
     return _can(device, seconds, say)
 
@@ -73,10 +73,12 @@ def _serial(path: str, seconds: float, say: Say) -> Heard:
                     best, best_rate = guess, rate
                 if best.share >= _SURE:
                     break
+    except FileNotFoundError as error:
+        raise BusError(f"{path}: {holding_words(error, path)}: look for its name below /dev") from error
     except OSError as error:
         raise BusError(f"{path}: {holding_words(error, path)}") from error
     except termios.error as error:
-        raise BusError(f"{path} is no serial line: {error.args[-1]}") from error
+        raise BusError(f"{path} is no serial line ({error.args[-1]}): {_NAMED}") from error
     words = f"{path}: {best.words} at {best_rate} baud" if best.share > 0 else f"{path}: {best.words}"
     medium = Uart(port=path, baud=best_rate, **best.line)
     return Heard(medium, best.protocol.replace("tmq", ""), words, best.settings)

@@ -11,6 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
+from appliance.commandline.arguments import wrong_use
 from appliance.probe.endpoint import Endpoint, parse_endpoint, say_confined
 from appliance.probe.files import source_format
 from appliance.probe.live import announce, is_raw, refuse_unless_live
@@ -19,6 +20,7 @@ from appliance.probe.raw import messages as raw_messages
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import with_hints
 from appliance.process.running import run_loop
+from bus.errors import LinkError
 from bus.keys import ring_of
 from bus.text import amount, plain
 from bus.wire.envelope import take_apart
@@ -48,8 +50,11 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
 
     Return 1 if no peer came or some messages were not sent, else 0.
     """
-    plan = _of_frames if _has_frames_alone(source, word, options) else _of_messages
-    return run_loop(played(plan(source, word, options), options))
+    with wrong_use(options.fail, LinkError):
+        has_frames_alone = _has_frames_alone(source, word, options)
+        endpoint = raw_endpoint(word) if has_frames_alone else parse_endpoint(word)
+    plan = _of_frames if has_frames_alone else _of_messages
+    return run_loop(played(plan(source, endpoint, options), options))
 
 
 class Plan(NamedTuple):
@@ -69,8 +74,7 @@ def _has_frames_alone(source: Path, word: str, options: argparse.Namespace) -> b
     return not any(map(selection(options), read(source))) and has_frames(source)
 
 
-def _of_frames(source: Path, word: str, options: argparse.Namespace) -> Plan:
-    endpoint = raw_endpoint(word)
+def _of_frames(source: Path, endpoint: Endpoint, options: argparse.Namespace) -> Plan:
     refuse_unless_live(endpoint, options.live)
     choose = Choice(options.hub, options.bus, options.dir)
     found = survey(source, choose)
@@ -81,11 +85,11 @@ def _of_frames(source: Path, word: str, options: argparse.Namespace) -> Plan:
     return Plan(endpoint, lambda: raw_messages(source, choose, translator_of(endpoint)), found.ids)
 
 
-def _of_messages(source: Path, word: str, options: argparse.Namespace) -> Plan:
+def _of_messages(source: Path, endpoint: Endpoint, options: argparse.Namespace) -> Plan:
     wanted = selection(options)
     _check_choice(source, wanted)
     packets = partial(filter, wanted)
-    return Plan(parse_endpoint(word), lambda: timed(packets(read(source)), options.envelopes))
+    return Plan(endpoint, lambda: timed(packets(read(source)), options.envelopes))
 
 
 def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from bus.errors import words_of
+from bus.errors import why_of
 from bus.text import plain
 
 LOOK_S: Final = 0.05
@@ -52,10 +52,10 @@ def holder_of_file(path: str) -> str:
 def holding_words(error: OSError, path: str) -> str:
     """Return why a device could not be opened; where a process has it, even this one, say which."""
     if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
-        return f"{words_of(error)}: unplugged, or under another name"
+        return f"{why_of(error)}: unplugged, or under another name"
     is_held = error.errno in (errno.EBUSY, errno.EAGAIN)
     holder = (holder_of_file(path) or _process(os.path.realpath(path).__eq__)) if is_held else ""
-    return f"{path} is in use by {holder}" if holder else words_of(error)
+    return f"{path} is in use by {holder}" if holder else why_of(error)
 
 
 def _inodes(host: str, port: int, kind: str) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bus.errors import words_of
+from bus.errors import why_of
 from bus.names import Names
 from capture import ranges
 from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
@@ -210,7 +210,7 @@ def exported(found: Found, form: Format, target: str, rows: Rows | None = None) 
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise CaptureError(f"{target}: {words_of(error)}") from error
+        raise CaptureError(f"{target}: {why_of(error)}") from error
     return count, messages
 
 

@@ -22,7 +22,7 @@ def test_a_new_key_is_random_and_only_its_owner_can_read_it(tmp_path: Path) -> N
 def test_a_key_is_never_written_over_another(tmp_path: Path) -> None:
     path = str(tmp_path / "a.key")
     new_key(path)
-    with pytest.raises(LinkError, match="File exists"):
+    with pytest.raises(LinkError, match="is there already"):
         new_key(path)
 
 
@@ -85,4 +85,4 @@ def test_the_command_makes_a_key_and_names_it(tmp_path: Path, capsys: pytest.Cap
     assert cli.main(["key", "name", path]) == 0
     assert capsys.readouterr().out.strip() in said
     assert cli.main(["key", "new", path]) == 1
-    assert "File exists" in capsys.readouterr().err
+    assert "is there already" in capsys.readouterr().err

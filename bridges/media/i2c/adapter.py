@@ -5,7 +5,8 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from bus.errors import LinkError
+from bridges.media.i2c.medium import ABSENT
+from bus.errors import LinkError, told
 
 
 class Adapter(Protocol):
@@ -61,7 +62,10 @@ def open_adapter(bus: int) -> Adapter:
     """Open `/dev/i2c-<bus>` with smbus2. Raises OSError, or LinkError if it cannot access registers."""
     from smbus2 import SMBus
 
-    device = SMBus(bus)
+    try:
+        device = SMBus(bus)
+    except FileNotFoundError as error:
+        raise OSError(f"{told(error)}: {ABSENT}") from error
     functions = int(device.funcs)
     if functions & _BLOCKS == _BLOCKS:
         return KernelAdapter(device, bus)

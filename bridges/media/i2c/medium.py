@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from bridges.items import Request
 from bridges.media.medium import Medium, Taken, Word
@@ -13,6 +13,8 @@ from bus.text import whole_in
 from bus.wire.envelope import ENVELOPE_BYTES
 
 _LINE_MAX = (1 << 32) - 1
+ABSENT: Final = "load its driver (modprobe i2c-dev), or look for its number"
+"""What to do about an adapter that is not there."""
 
 
 def _check_targets(targets: tuple[int, ...]) -> None:
@@ -88,7 +90,7 @@ class I2c(Medium):
 
     def needs(self) -> Iterator[Need]:
         yield Library("smbus2", "smbus2", "i2c")
-        yield Device(f"/dev/i2c-{self.bus}", "load its driver (modprobe i2c-dev), or look for its number")
+        yield Device(f"/dev/i2c-{self.bus}", ABSENT)
         if self.alert_line is not None:
             yield Device(self.alert_line[0], "run gpiodetect to see the chips")
 

@@ -67,6 +67,8 @@ def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
         _set_lines(device, options)
         device.open()
     except OSError as error:
+        if isinstance(error.__context__, termios.error):
+            raise OSError(f"{path} is no serial line: name one, as /dev/ttyUSB0") from error
         raise OSError(holding_words(error, path)) from error
     if transceiver is not None:
         try:

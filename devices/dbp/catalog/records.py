@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bus.errors import LinkError, words_of
+from bus.errors import LinkError, why_of, words_of
 from devices.disk import DiskThread, Done, FileLock
 
 log = logging.getLogger("buscoupler.catalog")
@@ -65,7 +65,7 @@ class Records:
             raise LinkError(f"{self._path}: another catalog stores its services there") from None
         except OSError as error:
             self._lock.release()
-            raise LinkError(f"{self._path}: {words_of(error)}") from error
+            raise LinkError(f"{self._path}: {why_of(error)}") from error
         self._thread = DiskThread("catalog records", loop)
         return records
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bus.backoff import Backoff
-from bus.errors import LinkError, words_of
+from bus.errors import LinkError, why_of, words_of
 from devices.disk import DiskThread, Done, FileLock
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import Entry
@@ -131,7 +131,7 @@ class Store:
         lock = thread.wait_for(self._take_lock, _LOCK_S)
         if lock is not None and lock.error is not None:
             thread.end(0.0)
-            raise LinkError(f"{self.path}: {words_of(lock.error)}") from lock.error
+            raise LinkError(f"{self.path}: {why_of(lock.error)}") from lock.error
         self._thread = thread
         self._late = loop.call_later(_LATE_S, self._be_late)
         self._reopen()

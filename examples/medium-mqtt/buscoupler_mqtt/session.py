@@ -16,7 +16,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from bridges.media.device import cancel
-from bus.errors import LinkError, words_of
+from bus.errors import LinkError, why_of, words_of
 from bus.machine.files import read_text
 from bus.transports.options import Tls
 from bus.transports.parting import part
@@ -146,7 +146,7 @@ def _password(options: Mqtt) -> str | None:
     try:
         return read_text(options.password_file, _PASSWORD_BYTES).partition("\n")[0].strip()
     except (OSError, ValueError) as error:
-        raise LinkError(f"{options.password_file}: cannot read the password: {words_of(error)}") from error
+        raise LinkError(f"{options.password_file}: cannot read the password: {why_of(error)}") from error
 
 
 class Session:

@@ -87,6 +87,14 @@ def test_a_message_each_way_by_what_the_adapter_can_do(
     assert device.closed
 
 
+def test_an_adapter_that_is_not_there_is_told_with_what_to_do() -> None:
+    pytest.importorskip("smbus2")
+    with pytest.raises(
+        OSError, match=r"^/dev/i2c-999: No such file or directory: load its driver \(modprobe"
+    ):
+        open_adapter(999)
+
+
 def test_an_adapter_without_register_access_is_refused_and_closed(smbus2: Any) -> None:
     device = smbus2.devices[3] = Device(0x00010000)
     with pytest.raises(LinkError, match="neither"):

@@ -135,3 +135,8 @@ async def test_a_port_has_one_owner_and_the_other_is_told_who(line: PtyPair) -> 
     first.close()
     await until(lambda: second.state == "up")
     second.close()
+
+
+def test_what_is_no_serial_line_is_told_in_words() -> None:
+    with pytest.raises(OSError, match=r"^/dev/null is no serial line: name one, as /dev/ttyUSB0$"):
+        open_port(Uart(port="/dev/null"), None)
