@@ -12,9 +12,9 @@ are what gateways sign with, `extras` says what to install, `text` makes foreign
 finds the word that was meant, `elsewhere` knows names of other systems. `reasons` says why a ledger counts a
 message as dropped, and who intended it. `errors`, `backoff` and `allowance` are shared by all, as is long
 work in `steps`. `events`, `logs` and `announcements` are what gateways say about themselves, passed on in
-`turns`, and `report` is what a service does. `values` has the newest frame of each pattern, and `asking` is
-the question for it. `input` watches what comes in by a link, and `noise` judges it. `lateness` is the age of
-what waited in a journal, `replaying` whether it is sent again; both are known while it is passed on
-(`passing`). `quantity` has the values of devices: types, scales, units, forms. `renaming` has the patterns
-that frames have on a wire and inside a bridge.
+`turns`, with JSON that `fitting` makes fit, and `report` is what a service does. `values` has the newest
+frame of each pattern, and `asking` is the question for it. `input` watches what comes in by a link, and
+`noise` judges it. `lateness` is the age of what waited in a journal, `replaying` whether it is sent again;
+both are known while it is passed on (`passing`). `quantity` has the values of devices: types, scales,
+units, forms. `renaming` has the patterns that frames have on a wire and inside a bridge.
 """

@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from bus.wire.frame import DATA_BYTES_MAX, PUB, pack, published
+from bus.fitting import cut, fitted
+from bus.wire.frame import PUB, pack, published
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 
@@ -21,6 +22,7 @@ KINDS: Final[Mapping[str, str]] = {
 """The kinds of events that gateways publish. Programs may publish events of other kinds: any text."""
 WORD: Final = "buscoupler/event"
 PATTERN: Final = pattern_of(WORD)
+_NAME_LETTERS: Final = 256
 
 RecordEvent = Callable[..., object]
 """A function that records an event, as `Monitor.record`: `record(kind, source, cause, level, **counts)`."""
@@ -47,20 +49,17 @@ class Event(NamedTuple):
     def frame(self) -> bytes:
         """Return the event as a PUB frame on (buscoupler, event, kind).
 
-        The data is JSON, cut to fit a frame.
+        The data is JSON that fits a frame: long texts are cut, and say so.
         """
-        pattern, data = (*PATTERN, *Pattern(self.kind)), b""
-        for cause in (self.cause, self.cause[:256]):
-            record = {
-                "time_ns": self.time_ns,
-                "kind": self.kind[:256],
-                "source": self.source[:256],
-                "cause": cause,
-            }
-            data = json.dumps(record | {"counts": dict(self.counts)}, separators=(",", ":")).encode()
-            if len(data) <= DATA_BYTES_MAX:
-                return pack(PUB, pattern, data)
-        return pack(PUB, pattern, json.dumps(record).encode()[:DATA_BYTES_MAX])
+        record = {
+            "time_ns": self.time_ns,
+            "kind": cut(self.kind, _NAME_LETTERS),
+            "source": cut(self.source, _NAME_LETTERS),
+            "cause": self.cause,
+            "counts": dict(self.counts),
+        }
+        data = fitted(record, ("cause", "source", "kind"), "counts")
+        return pack(PUB, (*PATTERN, *Pattern(self.kind)), data)
 
 
 def read_event(message: bytes) -> Event | None:

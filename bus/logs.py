@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final, NamedTuple
 
+from bus.fitting import fitted, packed
 from bus.wire.frame import DATA_BYTES_MAX, PUB, pack, published
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
@@ -38,10 +39,9 @@ class Line(NamedTuple):
             "logger": _cut(self.logger, _NAME_BYTES_MAX),
             "text": _cut(self.text, _TEXT_BYTES_MAX),
         }
-        data = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-        if len(data) > DATA_BYTES_MAX:  # JSON writes control characters in six bytes
+        if len(packed(record, ascii=False)) > DATA_BYTES_MAX:  # JSON writes control characters in six bytes
             record["text"] = _cut(self.text, _NAME_BYTES_MAX)
-            data = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()[:DATA_BYTES_MAX]
+        data = fitted(record, ("logger", "source", "text"), ascii=False)
         return pack(PUB, (*PATTERN, *Pattern(self.level)), data)
 
 

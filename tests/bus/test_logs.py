@@ -48,6 +48,13 @@ def test_control_characters_and_surrogates_fit_as_well() -> None:
         assert found.source == "gw-a"
 
 
+def test_a_line_of_control_characters_alone_is_json_all_the_same() -> None:
+    odd = "\0" * 5000
+    found = read_line(Line(1, "error", odd, odd, odd).frame())
+    assert found is not None
+    assert found.source.rstrip(".") in odd
+
+
 def test_what_is_no_line() -> None:
     tokens = (*PATTERN, *Pattern("error"))
     whole = unpack(LINE.frame()).data
