@@ -3,19 +3,36 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from capture.files import gateway_of
 from pipeline.errors import PipelineError
 
+BEHIND: Final = (
+    ": what it writes for a time before the bound is looked at by no --since-last: use --from, --to"
+)
 _TO_NS: Final = "to_ns"
 
 
-def note_of(job: str, where: str) -> Path:
-    """Return the file of the note: below $XDG_STATE_HOME/buscoupler, by job and capture."""
+def note_of(job: str, where: str, gateways: Iterable[str] = ()) -> Path:
+    """Return the file of the note: below $XDG_STATE_HOME/buscoupler, by job, capture, and the gateways that
+    alone are looked at, if there are some."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    name = hashlib.sha256(f"{job} {Path(where).resolve()}".encode()).hexdigest()[:16]
+    looked = " ".join((job, str(Path(where).resolve()), *sorted(set(gateways))))
+    name = hashlib.sha256(looked.encode()).hexdigest()[:16]
     return state / "buscoupler" / "looked" / f"{name}.json"
+
+
+def behind(newest: Mapping[Path, int], to_ns: int) -> dict[str, int]:
+    """Return the gateways that have written nothing as new as the time up to which a job looks, each with the
+    time of its newest row in ns: by a clock that is late, or in files that come late. `newest` is by file."""
+    found = dict[str, int]()
+    for path, newest_ns in newest.items():
+        gateway = gateway_of(path)
+        found[gateway] = max(newest_ns, found.get(gateway, 0))
+    return {name: newest_ns for name, newest_ns in sorted(found.items()) if newest_ns < to_ns}
 
 
 def load(note: Path) -> int | None:

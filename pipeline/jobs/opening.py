@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 QUICK_BYTES: Final = 256 << 20
 """Below this much Parquet a job is over before thorough compilation would pay."""
 
+_NAMED: Final = 8
 _REHEARSAL: Final = "pipeline.jobs.rehearsal"
 
 
@@ -89,7 +91,7 @@ def _opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     if local is not None:
         tell(f"{local.begins} on this machine")
     looked, doubt = _look(asked, local, warn)
-    asked = _up_to(asked, looked, tell)
+    asked = _up_to(asked, looked, tell, warn)
     with ExitStack() as at_end:
         rest = at_end.enter_context(_kept(asked, looked.bad))
         if place.on_sail and asked.is_here:
@@ -136,7 +138,7 @@ def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | Non
         return None, part
     if read.is_remote(where):
         raise PipelineError("--since-last: only for a capture on this machine")
-    note = since.note_of(job.name, where)
+    note = since.note_of(job.name, where, part.gateways)
     return note, part._replace(from_ns=since.load(note))
 
 
@@ -214,14 +216,17 @@ def _doubt(where: str, listing: Listing) -> str:
     return ""
 
 
-def _up_to(asked: Asked, looked: sound.Looked, tell: Progress) -> Asked:
-    """Bound a job that looks at what is new: rows of a frame that is newer may still come."""
+def _up_to(asked: Asked, looked: sound.Looked, tell: Progress, warn: Progress) -> Asked:
+    """Bound a job that looks at what is new: rows of a frame that is newer may still come. Name the gateways
+    whose rows come too late for the next time, too."""
     if asked.note is None:
         return asked
     from_ns = asked.part.from_ns
     to_ns = max(from_ns or 0, looked.newest_ns - span.MARGIN_NS)
     begin = "the beginning" if from_ns is None else clock(from_ns)
     tell(f"since the last time: from {begin} to {clock(to_ns)} (UTC)")
+    for gateway, newest_ns in islice(since.behind(looked.newest, to_ns).items(), _NAMED):
+        warn(f"gateway {gateway}: its newest row is of {clock(newest_ns)}{since.BEHIND}")
     return asked._replace(part=asked.part._replace(to_ns=to_ns))
 
 

@@ -28,10 +28,14 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def audit(capture: Path, state: Path, *words: str) -> tuple[int, str]:
+def audited(capture: Path, state: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "buscoupler", "audit", str(capture), "--engine", "sail", "-q", *words]
     more = {"XDG_STATE_HOME": str(state)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=alone() | more, cwd=ROOT)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=alone() | more, cwd=ROOT)
+
+
+def audit(capture: Path, state: Path, *words: str) -> tuple[int, str]:
+    done = audited(capture, state, *words)
     return done.returncode, done.stdout or done.stderr
 
 
@@ -54,6 +58,28 @@ def test_each_frame_is_looked_at_once(capture: Path, tmp_path: Path) -> None:
 def test_it_is_said_in_one_way(capture: Path, tmp_path: Path) -> None:
     status, said = audit(capture, tmp_path, "--since-last", "--from", "2026-01-01")
     assert (status, said) == (1, "buscoupler: --since-last: give no --from or --to with it\n")
+
+
+def test_one_gateway_alone_and_all_have_notes_of_their_own(tmp_path: Path) -> None:
+    both = since.note_of("audit", "/c", ("gw-b", "gw-a"))
+    assert both == since.note_of("audit", "/c", ("gw-a", "gw-b", "gw-a"))
+    assert len({both, since.note_of("audit", "/c"), since.note_of("audit", "/c", ("gw-a",))}) == 3
+
+
+def test_gateways_whose_rows_would_never_be_looked_at_are_known() -> None:
+    def file(gateway: str, number: int) -> Path:
+        return Path(f"/c/date=2026-11-20/gateway={gateway}/{number}-0.parquet")
+
+    newest = {file("ahead", 1): 900, file("late", 1): 300, file("late", 2): 400, file("even", 1): 500}
+    assert since.behind(newest, 500) == {"late": 400}
+    assert since.behind(newest, 400) == {}
+
+
+def test_a_gateway_whose_clock_is_late_is_named(tmp_path: Path) -> None:
+    late_ns = -3_600 * 10**9
+    generate(tmp_path / "c", Plan(rows=900, rate=1.0, gap_s=5.0, offsets_ns=(0, late_ns, 0, 0)))
+    said = audited(tmp_path / "c", tmp_path, "--since-last").stderr
+    assert sum(since.BEHIND in line for line in said.splitlines()) == 1
 
 
 def test_a_note_that_is_none_is_named(tmp_path: Path) -> None:
