@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Mapping
+from typing import Literal
 
 from appliance.commandline.arguments import page_url
 from bus.errors import words_of
@@ -57,9 +58,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _form(options: argparse.Namespace) -> str:
+def _form(options: argparse.Namespace) -> Literal["text", "mermaid", "svg"]:
     """Return the form of the drawing. Two that differ end the program with status 2."""
-    form: str = options.format or ("svg" if options.svg else "text")
+    form: Literal["text", "mermaid", "svg"] = options.format or ("svg" if options.svg else "text")
     if options.svg and form != "svg":
         options.fail(f"--svg is --format svg, and --format {form} is another form: give one of them")
     return form

@@ -1,9 +1,11 @@
 """Every format of the table: there and back, cut at any byte, packed, and what it cannot hold."""
 
 import gzip
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from struct import Struct
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -179,7 +181,7 @@ def test_an_error_frame_is_the_same_there_and_back_or_what_it_loses_is_told(
     data = np.arange(1, size + 1, dtype=np.uint8)[None]
     columns = [BEGAN_NS], [0], [is_sent], [identifier], [size], [marks], [is_fd]
     kinds = np.int64, np.int64, np.bool_, np.uint32, np.uint8, np.uint8, np.bool_
-    made = (np.array(column, kind) for column, kind in zip(columns, kinds, strict=True))
+    made: Iterator[Any] = (np.array(column, kind) for column, kind in zip(columns, kinds, strict=True))
     frames, told = Frames.of([*made, np.pad(data, ((0, 0), (0, 64 - size)))], ["can0"]), Told()
     kept = Losses(form, told).fitted(frames, form.step_ns)
     path = put(tmp_path / "file", written(form, kept) if len(kept) else b"")

@@ -55,10 +55,16 @@ def test_a_bus_by_gateway_is_a_plain_one_on_each() -> None:
         ("can: {a: c, b: {channel: d, fd: true}}", [Can(channel="c"), Can(channel="d", fd=True)]),
         ("{a: {can: c}, b: {uart: /dev/x}}", [Can(channel="c"), Uart(port="/dev/x")]),
         (
-            "can: {channel: c, options: {a: {k: 1}, b: {k: 2}}}",
-            [Can(channel="c", options={"k": 1}), Can(channel="c", options={"k": 2})],
+            "can: {channel: c, interface: kvaser, options: {a: {k: 1}, b: {k: 2}}}",
+            [
+                Can(channel="c", interface="kvaser", options={"k": 1}),
+                Can(channel="c", interface="kvaser", options={"k": 2}),
+            ],
         ),
-        ("can: {channel: c, options: {a: 1, b: 2}}", 2 * [Can(channel="c", options={"a": 1, "b": 2})]),
+        (
+            "can: {channel: c, interface: kvaser, options: {a: 1, b: 2}}",
+            2 * [Can(channel="c", interface="kvaser", options={"a": 1, "b": 2})],
+        ),
     ],
 )
 def test_a_medium_or_any_value_in_it_by_gateway(side: str, media: list[Can | Uart]) -> None:

@@ -46,7 +46,7 @@ def test_without_media_there_is_no_bridge() -> None:
         Can(channel="true"),
         Can(channel="a: b # c"),
         Can(channel="${HOME}"),
-        Can(channel="c", bitrate=125_000, options={"k": 1}),
+        Can(channel="c", interface="kvaser", bitrate=125_000, options={"k": 1}),
         Uart(port="/dev/ttyUSB0", baud=9600),
     ],
     ids=str,

@@ -40,7 +40,7 @@ TUNNEL = Raw(root=("car",), send=("all",))
 @contextmanager
 def link_on(hub: Hub, record: Protocol = TUNNEL, **options: Any) -> Iterator[CanSpoken]:
     more = {key: options.pop(key) for key in ("subjects", "may_act", "in_flight") if key in options}
-    medium = Can(**({"channel": "fake0", "queue_bytes": 1 << 20, "age_ms": 60_000} | options))
+    medium = Can(**{"channel": "fake0", "queue_bytes": 1 << 20, "age_ms": 60_000, **options})
     link: Any = medium.speaking(record, retry_min_s=0.01, **more)
     link.open(hub, get_running_loop())
     try:
