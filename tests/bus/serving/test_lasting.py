@@ -19,6 +19,8 @@ from tests.helpers.talker import send_whole
 SAID = os.urandom(40_000)
 MUCH = os.urandom(3 * READ_BYTES)
 """More than a reader holds before it pauses."""
+PAUSES = 2 * READ_BYTES
+AT_ONCE = 1 << 18  # asyncio reads so much, and pauses behind that
 
 
 def go(peer: socket.socket) -> None:
@@ -40,7 +42,7 @@ async def opened() -> tuple[LastingReader, StreamWriter, socket.socket]:
 async def say_much(reader: LastingReader, peer: socket.socket) -> None:
     """Say more than the reader takes, so that the kernel has the end of it."""
     await asyncio.to_thread(peer.sendall, MUCH)
-    await until(lambda: held(reader) == len(MUCH))
+    await until(lambda: held(reader) > PAUSES)
     send_whole(peer, SAID)
 
 
@@ -77,7 +79,7 @@ async def test_the_rest_of_much_is_read_at_the_pace_of_who_reads(portion: int) -
     heard = b""
     while data := await reader.read(portion):
         heard += data
-        assert held(reader) <= len(MUCH)
+        assert held(reader) <= PAUSES + AT_ONCE
     assert heard == MUCH + SAID
 
 
@@ -89,9 +91,10 @@ async def test_what_is_not_read_any_more_is_let_go() -> None:
     await fail(writer)
     await asyncio.sleep(0)
     assert descriptors() == before + 1
+    came = held(reader)
     reader.let_go()
     assert descriptors() == before
-    assert await reader.read() == MUCH
+    assert await reader.read() == MUCH[:came]
 
 
 async def test_a_listener_has_what_its_peers_sent_before_they_went() -> None:
