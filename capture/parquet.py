@@ -20,7 +20,7 @@ _LEVEL: Final = 3
 class Sheet:
     """A capture file that is being written: rows of `schema` as they come, then their summary.
 
-    Raises `OSError`, in every method.
+    `held_rows` wait in memory. Raises `OSError`, in every method.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -28,24 +28,25 @@ class Sheet:
         self._writer = _writer(self._file, file_schema(schema))
         self._summary = contents.Summary()
         self._held = list[pa.RecordBatch]()
-        self._rows = 0
+        self.held_rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows. They are written in groups of about `GROUP_ROWS`: few, large ones for readers."""
         self._held.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= GROUP_ROWS:
-            self._write()
+        self.held_rows += batch.num_rows
+        if self.held_rows >= GROUP_ROWS:
+            self.flush()
 
-    def _write(self) -> None:
-        table = pa.Table.from_batches(self._held)
-        self._writer.write_table(self._summary.widened(table))
-        self._held, self._rows = [], 0
+    def flush(self) -> None:
+        """Write the rows that are held, as a group."""
+        if self._held:
+            table = pa.Table.from_batches(self._held)
+            self._writer.write_table(self._summary.widened(table))
+        self._held, self.held_rows = [], 0
 
     def close(self) -> None:
         """Write what is left, and sync the file."""
-        if self._held:
-            self._write()
+        self.flush()
         if (rows := self._summary.rows()) is not None:
             self._writer.write_table(rows)
         self._writer.close()

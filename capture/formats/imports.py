@@ -3,6 +3,7 @@
 import json
 import os
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
@@ -50,7 +51,8 @@ from capture.schema import (
 
 _DAY_NS: Final = 86_400 * 10**9
 _FILE_ROWS: Final = 1 << 22
-_OPEN: Final = 16
+_OPEN: Final = 256
+_HELD_ROWS: Final = 1 << 20
 _FILES: Final = 10_000
 _FINGERPRINT_BYTES: Final = 4096
 
@@ -119,6 +121,13 @@ class _Sheet:
         self._sheet.add(batch)
         self.rows += batch.num_rows
 
+    @property
+    def held_rows(self) -> int:
+        return self._sheet.held_rows
+
+    def flush(self) -> None:
+        self._sheet.flush()
+
     def close(self) -> None:
         self._sheet.close()
         self.aside.replace(self.path)
@@ -157,20 +166,26 @@ class Target:
         self._add(run, batch)
 
     def add_rows(self, packets: Iterable[Packet]) -> None:
-        """Write rows of a capture, with the numbers that they have."""
-        for (gateway, boot, kind), some in groupby(packets, _sort):
-            run = list(some)
-            if kind == Kind.NAMES:
-                self._add_names(run)
-                continue
-            place = _Run(self._named(gateway), boot)
-            if kind == Kind.TOPOLOGY:
-                self._tell(place, run[-1].message)
-                continue
-            good = [packet for packet in run if are_rows(packet)]
-            self.odd += len(run) - len(good)
-            for batch in batches(good, self._schema(place)):
-                self._add(place, batch)
+        """Write rows of a capture, with the numbers that they have. Those of several runs may alternate: each
+        run has files of its own."""
+        runs = defaultdict[tuple[str, int], list[Packet]](list)
+        for packet in packets:
+            runs[packet.gateway, packet.boot].append(packet)
+        for (gateway, boot), its in runs.items():
+            for kind, some in groupby(its, _sort):
+                self._add_some(_Run(self._named(gateway), boot), kind, list(some))
+
+    def _add_some(self, run: _Run, kind: int, packets: list[Packet]) -> None:
+        """Write rows of a run, or take what it tells."""
+        if kind == Kind.NAMES:
+            self._add_names(packets)
+        elif kind == Kind.TOPOLOGY:
+            self._tell(run, packets[-1].message)
+        else:
+            good = [packet for packet in packets if are_rows(packet)]
+            self.odd += len(packets) - len(good)
+            for batch in batches(good, self._schema(run)):
+                self._add(run, batch)
 
     def _named(self, gateway: str) -> str:
         """Return the name of a gateway in a file, which becomes a directory; ours if that is none."""
@@ -214,20 +229,24 @@ class Target:
             self._sheet(run, day, part)
 
     def _sheet(self, run: _Run, day: int, table: pa.Table) -> None:
-        sheet = self._sheets.get((run, day))
+        sheet = self._sheets.pop((run, day), None)
         if sheet is None:
             if len(self._sheets) >= _OPEN:
                 self._close(next(iter(self._sheets)))
             self._files += 1
             if self._files > _FILES:
-                raise CaptureError(f"{self._name}: its times jump between days more than {_FILES} times")
+                raise CaptureError(
+                    f"{self._name}: its rows jump between days or runs more than {_FILES} times"
+                )
             sheet = _Sheet(self._root, run, day, table["cap_seq"][0].as_py(), table.schema)
-            self._sheets[run, day] = sheet
+        self._sheets[run, day] = sheet  # the last one in order: the first is closed, if there are too many
         for batch in table.to_batches():
             sheet.add(batch)
         self.written += len(table)
         if sheet.rows >= _FILE_ROWS:
             self._close((run, day))
+        if sum(one.held_rows for one in self._sheets.values()) > _HELD_ROWS:
+            max(self._sheets.values(), key=lambda one: one.held_rows).flush()
 
     def _close(self, key: tuple[_Run, int]) -> None:
         self._sheets[key].close()
@@ -245,9 +264,9 @@ class Target:
         self._sheets.clear()
 
 
-def _sort(packet: Packet) -> tuple[str, int, int]:
-    """Return the run of a packet, and its kind if it is no row."""
-    return packet.gateway, packet.boot, packet.kind if packet.kind in TOLD else int(Kind.FRAME)
+def _sort(packet: Packet) -> int:
+    """Return the kind of a packet if it is no row."""
+    return packet.kind if packet.kind in TOLD else int(Kind.FRAME)
 
 
 def _is_topology(text: bytes) -> bool:

@@ -1,7 +1,8 @@
 """Rows of a capture made of packets of pcapng, many at a time. Needs numpy and pyarrow."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -21,20 +22,29 @@ def are_rows(packet: Packet) -> bool:
 
 
 def batches(packets: Sequence[Packet], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Make batches of rows of packets of one run of a recorder, in their order."""
-    for kind, some in groupby(packets, lambda packet: packet.kind):
-        run = list(some)
-        count = len(run)
-        columns: dict[str, Any] = {
-            name: pa.nulls(count, schema.field(name).type)
-            for name in (*NO_MESSAGE, "message_bytes", "payload")
-        }
-        fields = dict(zip(Packet._fields, zip(*run, strict=True), strict=True))
-        columns |= {name: fields[name] for name in _SAME}
-        columns |= {"count": fields["messages"], "reason": pa.nulls(count, pa.string())}
-        columns |= _OWN.get(kind, _of_words)(run)
-        arrays = [_array(columns[one.name], schema.field(one.name).type) for one in COLUMNS]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    """Make batches of rows of packets of one run of a recorder, in their order. Kinds may alternate."""
+    places = defaultdict[int, list[int]](list)
+    for place, packet in enumerate(packets):
+        places[packet.kind].append(place)
+    parts = [_of_kind(kind, [packets[at] for at in its], schema) for kind, its in places.items()]
+    if len(parts) < 2:
+        yield from parts
+        return
+    order = np.argsort(np.concatenate(list(places.values())))
+    yield from pa.Table.from_batches(parts).take(pa.array(order)).combine_chunks().to_batches()
+
+
+def _of_kind(kind: int, run: list[Packet], schema: pa.Schema) -> pa.RecordBatch:
+    count = len(run)
+    columns: dict[str, Any] = {
+        name: pa.nulls(count, schema.field(name).type) for name in (*NO_MESSAGE, "message_bytes", "payload")
+    }
+    fields = dict(zip(Packet._fields, zip(*run, strict=True), strict=True))
+    columns |= {name: fields[name] for name in _SAME}
+    columns |= {"count": fields["messages"], "reason": pa.nulls(count, pa.string())}
+    columns |= _OWN.get(kind, _of_words)(run)
+    arrays = [_array(columns[one.name], schema.field(one.name).type) for one in COLUMNS]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 _SAME: Final = ("ts_ns", "boot", "cap_seq", "kind", "hub", "bus", "peer", "dir", "verdict")

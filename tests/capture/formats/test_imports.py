@@ -77,3 +77,50 @@ def test_what_is_no_topology_is_told_and_its_rows_stay(text: bytes, tmp_path: Pa
     done = imported(path, tmp_path / "d", "here")
     assert (done.written, done.told) == (1, ["1 rows that no capture file has"])
     assert list(topologies(tmp_path / "d").values()) == [None]
+
+
+def in_turn(path: Path, gateways: int, rows: int, kinds: tuple[Kind, ...] = (Kind.FRAME,)) -> list[Packet]:
+    """Write rows of several gateways and kinds, which alternate, and return them."""
+    writer, some = Writer(), list[Packet]()
+    for number in range(rows):
+        kind = kinds[number % len(kinds)]
+        message = b"frames:" + bytes(16) if kind == Kind.WIRE else b"hello"
+        some += [packet(f"gw-{one:02}", number, message, kind) for one in range(gateways)]
+    path.write_bytes(writer.head() + b"".join(map(writer.blocks, some)))
+    return some
+
+
+def test_rows_of_more_gateways_than_files_were_kept_open_go_to_one_file_each(tmp_path: Path) -> None:
+    """A plant's capture as one file has a row of each gateway in turn."""
+    some = in_turn(tmp_path / "all.pcapng", 40, 300)
+    done = imported(tmp_path / "all.pcapng", tmp_path / "d", "here")
+    assert (done.written, done.told, len(listed(tmp_path / "d"))) == (12_000, [], 40)
+    assert sorted(read(tmp_path / "d")) == sorted(some)
+
+
+def test_rows_that_alternate_are_made_many_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of its own for each row takes a ms and 10 KB each: minutes and gigabytes for a capture of an
+    hour."""
+    kinds = Kind.WIRE, Kind.FRAME, Kind.LEDGER
+    some, sizes, add = in_turn(tmp_path / "all.pcapng", 3, 999, kinds), list[int](), parquet.Sheet.add
+    monkeypatch.setattr(
+        parquet.Sheet, "add", lambda sheet, batch: (sizes.append(batch.num_rows), add(sheet, batch))[1]
+    )
+    assert imported(tmp_path / "all.pcapng", tmp_path / "d", "here").written == sum(sizes) == len(some)
+    assert min(sizes) > 300
+    assert sorted(read(tmp_path / "d")) == sorted(some)
+
+
+def test_files_that_wait_hold_so_many_rows_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capture.formats.imports._HELD_ROWS", 500)
+    some = in_turn(tmp_path / "all.pcapng", 4, 5000)  # of more than 1 MiB, which is read in pieces
+    imported(tmp_path / "all.pcapng", tmp_path / "d", "here")
+    groups = [opened_groups(path) for path in listed(tmp_path / "d")]
+    assert len(groups) == 4
+    assert max(groups) > 2  # one of its rows and the summary, without the bound
+    assert sorted(read(tmp_path / "d")) == sorted(some)
+
+
+def opened_groups(path: Path) -> int:
+    with opened(path) as file:
+        return int(file.metadata.num_row_groups)
