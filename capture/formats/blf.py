@@ -86,8 +86,17 @@ def _contents(source: Source, data: bytes) -> Iterator[bytes]:
         piece = source.read()
         if not piece:
             source.told.leave("object at the end that is cut off", int(found >= 0))
+            yield from _torn(data[at:])
             return
         data, at = data[at:] + piece, 0
+
+
+def _torn(data: bytes) -> Iterator[bytes]:
+    """Yield what is in the beginning of a container, as far as it can be unpacked."""
+    if len(data) >= _OBJECT.size:
+        _, head, _, _, kind = _OBJECT.unpack_from(data)
+        if kind == _OF_CONTAINER and len(data) >= head + _CONTAINER.size:
+            yield from _unpacked(data[head:], Told())
 
 
 def _unpacked(body: bytes, told: Told) -> Iterator[bytes]:

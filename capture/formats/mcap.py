@@ -20,7 +20,7 @@ from bus.wire.frame import is_frame, unpack
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, identifier_word
 from capture.files import CaptureError
 from capture.formats.columns import Builder
-from capture.formats.source import PIECE_BYTES, Source, Told
+from capture.formats.source import Source, Told, up_to_damage
 from capture.frames import CLASSIC_DATA, FD_FLAGS, Frames
 from capture.pcapng import Packet
 from capture.schema import Kind
@@ -90,7 +90,7 @@ class _Stream:
 
 
 def _records(stream: _Stream, told: Told) -> Iterator[tuple[int, bytes]]:
-    """Yield the records of a file."""
+    """Yield the records of a file, and of a last chunk that is cut off those that are whole."""
     while len(head := stream.take(_HEAD.size)) == _HEAD.size:
         op, size = _HEAD.unpack(head)
         if size > _RECORD_BYTES_MAX:
@@ -99,6 +99,8 @@ def _records(stream: _Stream, told: Told) -> Iterator[tuple[int, bytes]]:
         body = stream.take(size)
         if len(body) < size:
             told.leave("record at the end that is cut off")
+            if op == _CHUNK:
+                yield from _in_chunk(body, Told())
             return
         yield op, body
     told.leave("record at the end that is cut off", int(bool(head)))
@@ -200,8 +202,7 @@ def _unpacked(data: bytes, packing: str, told: Told) -> Iterator[bytes]:
     elif packing in ("zstd", "lz4"):
         stream = pa.CompressedInputStream(pa.BufferReader(data), packing)
         try:
-            while piece := stream.read(PIECE_BYTES):
-                yield piece
+            yield from up_to_damage(stream)
         except (OSError, pa.ArrowException):
             told.leave("damaged records")
     else:

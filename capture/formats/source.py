@@ -3,23 +3,29 @@
 `.gz` and `.zst` are known by their first bytes. Memory is bounded, whatever a file says of itself.
 """
 
+import os
 import sys
 import zlib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from bus.machine.inputs import opened
 from bus.text import MARK
 from capture.files import CaptureError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PIECE_BYTES: Final = 1 << 20
 LINE_BYTES_MAX: Final = 1 << 16
 _HEAD_BYTES: Final = 1 << 16
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _EXAMPLE_CHARS: Final = 60
+_FILL_BYTES: Final = 4096
 
 
 class Told:
@@ -171,16 +177,30 @@ def _unzstd(raw: Iterator[bytes], told: Told) -> Iterator[bytes]:
     import pyarrow as pa
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Pieces(raw), mode="r"), "zstd")
-    size = PIECE_BYTES
+    try:
+        yield from up_to_damage(stream)
+    except (OSError, pa.ArrowException):
+        told.leave(_TORN)
+
+
+def up_to_damage(stream: "pa.CompressedInputStream") -> Iterator[bytes]:
+    """Yield what Arrow unpacks, in pieces, and what it had unpacked of a piece when it found damage.
+
+    It does not say how much that is: it is what differs from the random bytes that were there before. Raises
+    `OSError` and `ArrowException` then.
+    """
+    fill = os.urandom(_FILL_BYTES) * (PIECE_BYTES // _FILL_BYTES)
     while True:
+        place, size = bytearray(fill), 0
         try:
-            piece = stream.read(size)
-        except (OSError, pa.ArrowException):
-            told.leave(_TORN)
+            size = stream.readinto(place)
+        except BaseException:
+            size = bisect_left(range(len(fill)), True, key=lambda at: place[at:] == fill[at:])
+            yield bytes(place[:size])
+            raise
+        if not size:
             return
-        if not piece:
-            return
-        yield piece
+        yield bytes(place[:size])
 
 
 def line_blocks(source: Source, is_whole: Callable[[bytes], bool]) -> Iterator[bytes]:

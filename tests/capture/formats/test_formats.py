@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from struct import Struct
@@ -111,6 +112,45 @@ def test_a_packed_file_is_read_and_written_and_may_be_cut(form: Format, suffix: 
             continue
         assert listed(found_cut) == listed(frames)[: len(listed(found_cut))]
         assert any("packed end" in line for line in told)
+
+
+@of_each
+def test_of_what_is_packed_within_a_file_the_beginning_counts(form: Format, tmp_path: Path) -> None:
+    """Formats pack some thousands of frames together, and a logger that was killed leaves a part of them."""
+    frames = some(2_000, form)
+    whole = written(form, frames)
+    is_mcap = form.key == "mcap"  # with indexes behind its chunk
+    end = whole.index(b"\x06") + 9 + int.from_bytes(whole[36:44], "little") if is_mcap else len(whole)
+    found, told, _ = read_back(put(tmp_path / "file", whole[: int(end * 0.6) - 5]), form)
+    assert found is not None
+    assert listed(found) == listed(frames)[: len(found)]
+    assert len(found) > 600
+    assert len(told) == 1
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as file:
+        file.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(("part", "more"), [(1.0, b"no zstd"), (0.9, b""), (0.5, b"")])
+def test_of_zstd_all_counts_that_can_be_unpacked(part: float, more: bytes, tmp_path: Path) -> None:
+    form = BY_KEY["candump"]
+    frames = some(12_000, form)
+    data = written(form, frames)
+    packed = zstd(data)
+    torn = packed[: int(len(packed) * part)] + more
+    stream, size = pa.CompressedInputStream(pa.BufferReader(torn), "zstd"), 0
+    with suppress(OSError):
+        while stream.read(1):
+            size += 1
+    found, told, _ = read_back(put(tmp_path / "x.log.zst", torn), form)
+    assert found is not None
+    assert len(found) == data[:size].count(b"\n") > 0
+    assert listed(found) == listed(frames)[: len(found)]
+    assert told[0] == "1 packed end that is damaged or cut off"
 
 
 def test_members_of_gzip_one_behind_another_are_one_file(tmp_path: Path) -> None:
