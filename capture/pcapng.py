@@ -4,7 +4,7 @@ Source: draft-ietf-opsawg-pcapng. Each (gateway, hub, bus) is an interface of li
 our header, then the message as it was moved, a ledger's word, or names of tokens. Times are in ns.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from struct import Struct
@@ -159,18 +159,26 @@ class Interface(NamedTuple):
     clock: Clock
 
 
+CUT: Final = "packet at the end that is cut off"
+DAMAGED: Final = "rest behind a damaged block"
+
+
 class PcapngError(ValueError):
     """A file that is not pcapng."""
 
 
-def packets(file: BinaryIO) -> Iterator[Packet]:
+Left = Callable[[str], object]
+"""What is called with the reason for each packet or block that is left out."""
+
+
+def packets(file: BinaryIO, on_left: Left = lambda reason: None) -> Iterator[Packet]:
     """Read our packets from a file of any byte order. Others are skipped, and a torn end is left out.
 
     Raises `PcapngError` if the file does not begin as pcapng does.
     """
     interfaces: list[Interface] = []
     order = ""
-    for kind, body, order in _blocks(file):
+    for kind, body, order in _blocks(file, on_left):
         try:
             if kind == _SECTION:
                 interfaces = []
@@ -178,13 +186,16 @@ def packets(file: BinaryIO) -> Iterator[Packet]:
                 interfaces.append(read_interface(body, order))
             elif kind == _PACKET and (found := _read_packet(body, order, interfaces)):
                 yield found
+            elif kind == _PACKET:
+                on_left("packets that are no rows of a capture")
         except StructError:
+            on_left(DAMAGED)
             return
     if not order:
         raise PcapngError("not a pcapng file")
 
 
-def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
+def _blocks(file: BinaryIO, on_left: Left) -> Iterator[tuple[int, bytes, str]]:
     """Read the type, body and byte order (`<` or `>`) of each whole block."""
     order = ""
     while len(head := file.read(8)) == 8:
@@ -193,14 +204,19 @@ def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
             order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic, "")
             head += magic
         if not order:
+            on_left(DAMAGED)
             return
         kind, size = Struct(f"{order}II").unpack_from(head)
         if not 12 <= size <= _BLOCK_BYTES_MAX or size % 4:
+            on_left(DAMAGED)
             return
         rest = file.read(size - len(head))
         if len(rest) != size - len(head):
+            on_left(CUT)
             return
         yield kind, (head + rest)[8:-4], order
+    if head:
+        on_left(CUT)
 
 
 def options_in(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:

@@ -47,6 +47,7 @@ from bus.names import texts
 from bus.text import amount, plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
+from capture.formats.source import Told
 from capture.formats.table import BY_KEY, FORMATS, PCAPNG
 from capture.formats.target import check_apart, written
 from capture.names import given
@@ -151,9 +152,10 @@ def export(source: Path, target: str, key: str | None = None, more: Iterable[int
 def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
     """Write the rows of a directory or of pcapng as pcapng, with the names beside it and `more`.
 
-    Print the number of rows of each place, and return 0.
+    Print the number of rows of each place, and what was left out, and return 0.
     """
-    writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source, told=True)
+    writer, counts, left = Writer(), Counter[tuple[str, str, str]](), Told()
+    rows = read(source, told=True, left=left)
     first = list(islice(rows, 1))  # a capture that cannot be read must not cost the target
     names = texts([*(given(str(source)) if source.is_dir() else ()), *more])
     with opened(target) as file:
@@ -168,6 +170,8 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
             plain(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {amount(count, 'row')}"),
             file=sys.stderr,
         )
+    for line in left.lines():
+        print(plain(f"left out: {line}"), file=sys.stderr)
     return 0
 
 

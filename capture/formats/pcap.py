@@ -30,7 +30,7 @@ from capture.frames import (
     Octets,
     codes_of,
 )
-from capture.pcapng import LINKTYPE_USER0, Clock, Packet
+from capture.pcapng import CUT, DAMAGED, LINKTYPE_USER0, Clock, Packet
 from capture.schema import TIME_MAX_NS
 
 CAN, SLL, SLL2 = 227, 113, 276
@@ -45,7 +45,6 @@ _PCAP: Final = {
 }  # fmt: skip
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
 MAGICS: Final = (_SECTION, *_PCAP)
-_CUT: Final = "packet at the end that is cut off"
 _COOKED: Final = {
     SLL: (16, 0, 14),
     SLL2: (20, 10, 0),
@@ -95,7 +94,7 @@ def read(source: Source, style: dict[str, Any]) -> Iterator[Frames | list[Packet
 def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | list[Packet]]:
     data, head = source.read(), Struct(f"{order}4I")
     if len(data) < 24:
-        source.told.leave(_CUT)
+        source.told.leave(CUT)
         return
     link_type = Struct(f"{order}I").unpack_from(data, 20)[0] & 0xFFFF
     link = _Link(link_type, "can0", order, Clock(Fraction(step_ns)))
@@ -117,7 +116,7 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
         yield from _found(rest, places, sizes, times, link, source.told)
         piece = source.read()
         if not piece:
-            source.told.leave(_CUT, int(at < end))
+            source.told.leave(CUT, int(at < end))
             return
         rest = rest[at:] + piece
 
@@ -242,7 +241,7 @@ class _Section:
                 kind, size = Struct(f"{self._order or '<'}II").unpack_from(rest, at)
                 if not self._order or not 12 <= size <= _PACKET_BYTES_MAX or size % 4:
                     yield from self._packets(rest, packets)
-                    self._told.leave("rest behind a damaged block")
+                    self._told.leave(DAMAGED)
                     return
                 if at + size > len(rest):
                     break
@@ -253,7 +252,7 @@ class _Section:
                     self._other(kind, rest[at - size + 8 : at - 4])
             yield from self._packets(rest, packets)
             rest = rest[at:]
-        self._told.leave(_CUT, int(bool(rest)))
+        self._told.leave(CUT, int(bool(rest)))
 
     def _begin(self, magic: bytes) -> None:
         self._order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic, "")

@@ -57,12 +57,18 @@ class Told:
 
 class Source:
     """A file of the field. `read` gives its bytes, unpacked; `head` its first ones, which `read` gives again.
+    `told` takes what is left out.
 
     Raises `CaptureError` if the file cannot be opened.
     """
 
-    def __init__(self, path: Path, on_progress: Callable[[float], None] = lambda part: None) -> None:
-        self.path, self.told = path, Told()
+    def __init__(
+        self,
+        path: Path,
+        on_progress: Callable[[float], None] = lambda part: None,
+        told: Told | None = None,
+    ) -> None:
+        self.path, self.told = path, told or Told()
         self._on_progress = on_progress
         try:
             self._file: BinaryIO = sys.stdin.buffer if str(path) == "-" else opened(path)

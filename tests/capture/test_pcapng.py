@@ -29,7 +29,13 @@ def test_pcapng_of_any_byte_order_and_with_a_torn_tail() -> None:
     data = writer.head() + b"".join(map(writer.blocks, rows))
     assert list(packets(io.BytesIO(data))) == rows
     for cut in (1, 5, 30):
-        assert list(packets(io.BytesIO(data[:-cut]))) == rows[:-1]
+        left = list[str]()
+        assert list(packets(io.BytesIO(data[:-cut]), left.append)) == rows[:-1]
+        assert left == [pcapng.CUT]
+    for damaged in (b"\6\0\0\0\1\0\0\0", b"\x0a\x0d\x0d\x0a" + bytes(8)):
+        left = []
+        assert list(packets(io.BytesIO(data + damaged), left.append)) == rows
+        assert left == [pcapng.DAMAGED]
 
 
 def test_names_fit_in_packets_of_wireshark() -> None:

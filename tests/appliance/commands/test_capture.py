@@ -1,6 +1,7 @@
 """`buscoupler capture` as a user runs it: record, export, replay."""
 
 import asyncio
+import gzip
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -92,6 +93,23 @@ def test_what_is_wrong_is_one_clear_line(
     (tmp_path / "text").write_text("hello, this is text")
     assert main(["capture", *(word.format(tmp=tmp_path) for word in words)]) == 1
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["export", "{tmp}/again.pcapng"], ["replay", "tcp://127.0.0.1:1"]])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_of_rows_too_it_is_told_what_is_left_out(
+    words: list[str], suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row(0, FRAMES[0]), row(1, FRAMES[0], hub="bus q"), row(2, FRAMES[1], ts_ns=1 << 63), row(3, b"x")]
+    data = pcapng(tmp_path / "rows.pcapng", rows).read_bytes()[:-5]
+    packed = gzip.compress(data)[:-1] if suffix else data
+    (tmp_path / f"cut.pcapng{suffix}").write_bytes(packed)
+    command, target = words
+    main(["capture", command, str(tmp_path / f"cut.pcapng{suffix}"), target.format(tmp=tmp_path)])
+    said = capsys.readouterr().err
+    assert "left out: 1 packet at the end that is cut off\n" in said
+    assert "left out: 1 packets that are no rows of a capture\n" in said
+    assert ("left out: 1 packed end that is damaged or cut off\n" in said) == bool(suffix)
 
 
 LOG = "(1700000000.000000) can0 123#1122\n"
