@@ -132,7 +132,7 @@ def zstd(data: bytes) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as file:
         file.write(data)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 @pytest.mark.parametrize(("part", "more"), [(1.0, b"no zstd"), (0.9, b""), (0.5, b"")])

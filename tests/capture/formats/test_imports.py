@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
+import pyarrow as pa
+
 from appliance.commands.capture import export_rows
 from capture import parquet
 from capture.files import capture_file, day_of, listed, name_of, opened, topology_of
@@ -103,9 +105,12 @@ def test_rows_that_alternate_are_made_many_at_a_time(tmp_path: Path, monkeypatch
     hour."""
     kinds = Kind.WIRE, Kind.FRAME, Kind.LEDGER
     some, sizes, add = in_turn(tmp_path / "all.pcapng", 3, 999, kinds), list[int](), parquet.Sheet.add
-    monkeypatch.setattr(
-        parquet.Sheet, "add", lambda sheet, batch: (sizes.append(batch.num_rows), add(sheet, batch))[1]
-    )
+
+    def counted(sheet: parquet.Sheet, batch: pa.RecordBatch) -> None:
+        sizes.append(batch.num_rows)
+        add(sheet, batch)
+
+    monkeypatch.setattr(parquet.Sheet, "add", counted)
     assert imported(tmp_path / "all.pcapng", tmp_path / "d", "here").written == sum(sizes) == len(some)
     assert min(sizes) > 300
     assert sorted(read(tmp_path / "d")) == sorted(some)
