@@ -98,10 +98,11 @@ class _Source(ReadTransport):
 
     def go_on(self) -> bool:
         """Read the rest from the socket, which the transport closes next. Return False if there is no way."""
-        if self._transport.get_extra_info("sslcontext") is not None:
+        sock = self._transport.get_extra_info("socket")
+        if sock is None or self._transport.get_extra_info("sslcontext") is not None:
             return False
         with suppress(OSError):
-            self._rest = os.dup(self._transport.get_extra_info("socket").fileno())
+            self._rest = os.dup(sock.fileno())
         if self._rest >= 0 and not self._is_paused:
             self._loop.add_reader(self._rest, self._on_readable)
         return self._rest >= 0
@@ -139,9 +140,10 @@ class LastingProtocol(StreamReaderProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if exc is None and self._carrier is not None:
-            with suppress(OSError):  # over TLS it is closed already
-                hang_up(socket.socket(fileno=os.dup(self._carrier.get_extra_info("socket").fileno())))
+        sock = None if self._carrier is None else self._carrier.get_extra_info("socket")
+        if exc is None and sock is not None:  # over TLS it may have gone already
+            with suppress(OSError):
+                hang_up(socket.socket(fileno=os.dup(sock.fileno())))
         self._carrier = None
 
 

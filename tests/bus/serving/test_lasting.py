@@ -4,12 +4,12 @@ import asyncio
 import os
 import socket
 import struct
-from asyncio import StreamWriter
+from asyncio import StreamWriter, Transport
 from contextlib import suppress
 
 import pytest
 
-from bus.serving.lasting import READ_BYTES, LastingReader, open_stream
+from bus.serving.lasting import READ_BYTES, LastingProtocol, LastingReader, open_stream
 from bus.serving.streams import StreamListener
 from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor
@@ -95,6 +95,26 @@ async def test_what_is_not_read_any_more_is_let_go() -> None:
     reader.let_go()
     assert descriptors() == before
     assert await reader.read() == MUCH[:came]
+
+
+class Gone(Transport):
+    """A transport whose socket has gone, as over TLS when a handshake ends."""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default
+
+    def is_closing(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("error", [None, ConnectionResetError()])
+async def test_a_connection_whose_socket_has_gone_already_ends(error: Exception | None) -> None:
+    loop = asyncio.get_running_loop()
+    reader = LastingReader(READ_BYTES, loop)
+    protocol = LastingProtocol(reader, loop)
+    protocol.connection_made(Gone())
+    protocol.connection_lost(error)
+    assert await reader.read() == b""
 
 
 async def test_a_listener_has_what_its_peers_sent_before_they_went() -> None:
