@@ -39,9 +39,10 @@ class Line(NamedTuple):
             "logger": _cut(self.logger, _NAME_BYTES_MAX),
             "text": _cut(self.text, _TEXT_BYTES_MAX),
         }
-        if len(packed(record, ascii=False)) > DATA_BYTES_MAX:  # JSON writes control characters in six bytes
+        data = packed(record, ascii=False)
+        if len(data) > DATA_BYTES_MAX:  # JSON writes control characters in six bytes
             record["text"] = _cut(self.text, _NAME_BYTES_MAX)
-        data = fitted(record, ("logger", "source", "text"), ascii=False)
+            data = fitted(record, ("logger", "source", "text"), ascii=False)
         return pack(PUB, (*PATTERN, *Pattern(self.level)), data)
 
 

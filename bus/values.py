@@ -20,6 +20,9 @@ COMMAND: Final = "set"
 RESULT: Final = "result"
 """The last name of what became of a command to a device."""
 
+RESULTS_FULL: Final = "results full"
+"""The reason for results that are not told."""
+
 _TOKEN: Final = Struct(">I")
 _OWN: Final = _TOKEN.pack(events.PATTERN[0])
 _NO_VALUES: Final = _TOKEN.pack(canaries.TOKEN), _TOKEN.pack(Pattern(COMMAND)[0])  # as the last token

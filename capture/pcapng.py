@@ -168,7 +168,7 @@ class PcapngError(ValueError):
 
 
 Left = Callable[[str], object]
-"""What is called with the reason for each packet or block that is left out."""
+"""A function that is called with the reason for each packet or block that is left out."""
 
 
 def packets(file: BinaryIO, on_left: Left = lambda reason: None) -> Iterator[Packet]:

@@ -16,6 +16,7 @@ from bridges.handover.unanswered import Unanswered
 from bridges.handover.window import Due
 from bridges.rules import Seen
 from bus.ledger import Stats
+from bus.values import RESULTS_FULL
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import first_sequence, is_enveloped, take_apart
 
@@ -61,7 +62,7 @@ class Gate:
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
-        self._unanswered = Unanswered(self._device_of)
+        self._note_devices()
         self.window = InOrderWindow(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
         self.keys_of: KeysOf | None = None if self._stamps is None else self.window.keys_of
 
@@ -95,7 +96,7 @@ class Gate:
             if (place := places[old]) is not None:
                 self._replayed[place, frame] = count
         self._sides = tuple(sides)
-        self._unanswered = Unanswered(self._device_of)  # sides have other numbers
+        self._note_devices()
 
     def keep(self, age_s: float) -> None:
         """Keep frames in the window for `age_s` from now on."""
@@ -122,17 +123,21 @@ class Gate:
             return self._without_late(side, rest, stats, now) if rest and self._replayed else rest
         self.window.advance(now)
         self.window.hear_all(side, batch, now, stats)
-        if any(one.answers for one in self._sides):
+        if self._devices:
             self._unanswered.hear(side, batch, now)
         return None
+
+    def _note_devices(self) -> None:
+        """Note the sides with devices that tell what became of commands, and forget commands: they have the
+        numbers of the sides before."""
+        self._devices = tuple(number for number, side in enumerate(self._sides) if side.answers)
+        self._unanswered = Unanswered(self._device_of)
 
     def _device_of(self, side: int, command: bytes) -> int:
         """Return the number of the side with the device that a command is for; -1 if it comes to none."""
         if not self._sides[side].admits(command):
             return -1
-        found = (
-            n for n, one in enumerate(self._sides) if one.answers and n != side and one.lets_out(command)
-        )
+        found = (n for n in self._devices if n != side and self._sides[n].lets_out(command))
         return next(found, -1)
 
     def _without_others(self, batch: Batch, stats: Stats) -> Batch | None:
@@ -262,7 +267,7 @@ class Gate:
     def noted(self) -> dict[str, int]:
         """Return how many frames wait for a takeover (`waiting`), and were given up, by reason."""
         noted = {"waiting": self.window.stats.queued, **self.window.stats.dropped}
-        return noted | {"results full": self._unanswered.untold} if self._unanswered.untold else noted
+        return noted | {RESULTS_FULL: self._unanswered.untold} if self._unanswered.untold else noted
 
     def lag_s(self) -> float:
         """Return how long the other bridge's frames have lately taken to come out, in seconds."""

@@ -16,7 +16,7 @@ Lead = Callable[[int, bytes], int]
 """Returns the number of the side with the device that a command is for, by that where it came; -1: none."""
 MOST: Final = 1024
 KEPT_S: Final = 60.0
-"""Who waits for a result no longer has given up."""
+"""The longest time for which a command is kept: who waits for a result longer has given up."""
 UNSURE: Final = b"not known: it came before a takeover"
 _SET, _RESULT = (Pattern(word)[0] for word in (COMMAND, RESULT))
 _LAST: Final = tuple(token.to_bytes(4, "big") for token in (_SET, _RESULT))

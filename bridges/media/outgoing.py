@@ -102,6 +102,11 @@ class Outgoing:
             if message:
                 self._queue.settle(len(message))
 
+    def turn_away(self, messages: Sequence[bytes], reason: str) -> None:
+        """Tell the translator of messages that were dropped on their way here, and counted there."""
+        for message in messages:
+            self._translator.lose(message, reason)
+
     def purge(self, reason: str) -> list[bytes]:
         """Drop what has not begun, also what the translator wanted to say; return the messages."""
         kept = [self._pieces.popleft()] if self._begun else []

@@ -4,11 +4,12 @@ from asyncio import AbstractEventLoop
 from contextvars import Context
 
 from bridges.protocols.asking import Asking
-from bridges.protocols.commands import RESULTS_FULL, Results
+from bridges.protocols.commands import Results
 from bridges.protocols.protocol import Protocol
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.vacancy import NO_DEVICE, Filter
+from bus.values import RESULTS_FULL
 from bus.wire.batch import Batch, from_payloads, payloads
 
 

@@ -236,8 +236,7 @@ class SpokenPipe(ByteStreamPipe):
             self._arm()
 
     def turn_away(self, messages: Sequence[bytes], reason: str) -> None:
-        for message in messages:
-            self._translator.lose(message, reason)
+        self._outgoing.turn_away(messages, reason)
         self._arm()
 
     def purge(self, reason: str) -> list[bytes]:

@@ -8,9 +8,10 @@ from math import inf
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from bridges.protocols.asking import Asking
-from bridges.protocols.commands import RESULTS_FULL, Command, Commands, Place
+from bridges.protocols.commands import Command, Commands, Place
 from bridges.protocols.translator import LOOK_S, Sent, Translator, Turn, Wire, frame
 from bus.quantity.forms import write
+from bus.values import RESULTS_FULL
 
 T = TypeVar("T")
 I = TypeVar("I", contravariant=True)  # noqa: E741 (an item)

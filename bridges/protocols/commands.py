@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from bridges.protocols.asking import SET, Asked, Asking
 from bridges.protocols.protocol import tokens_of
@@ -15,8 +15,6 @@ from bus.wire.frame import DATA_BYTES_MAX
 Tokens = tuple[int, ...]
 RESULTS = 1024
 """The most results that wait to be told: some milliseconds of commands that are refused."""
-RESULTS_FULL: Final = "results full"
-"""The reason for results that are not told."""
 _WORDS = {"closed": "the wire was lost"}  # for reasons of drops that say too little
 
 

@@ -144,3 +144,12 @@ def read_all(files: Files, path: str, most_bytes: int) -> bytes | None:
     finally:
         files.close(file)
     return bytes(data)
+
+
+def has_name(files: Files, path: str) -> bool:
+    """Return whether there is a file of this name. Raises `OSError` if nobody can say."""
+    try:
+        files.close(files.open(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from bus.journal.errors import JournalError
-from bus.journal.files import Files, read_all, replace
+from bus.journal.files import Files, has_name, read_all, replace
 from bus.journal.ranges import U64_MAX
 from bus.journal.segment import first_of
 
@@ -112,8 +112,4 @@ def _words(trunk: Trunk) -> str:
 
 def is_there(files: Files, directory: str) -> bool:
     """Return whether a directory still has the identity of a journal. Raises `OSError`."""
-    try:
-        files.close(files.open(os.path.join(directory, NAME)))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
+    return has_name(files, os.path.join(directory, NAME))

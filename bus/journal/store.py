@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from errno import EIO
 from typing import Final
 
-from bus.journal.files import Files, read_all
+from bus.journal.files import Files, has_name, read_all
 from bus.journal.segment import START, Head, Segment, first_of, name_of, pack_head, parse_head
 
 PAGE_BYTES: Final = 4096
@@ -66,12 +66,7 @@ class Store:
         """Return whether the segment that is appended to still has its name, if there is one.
 
         What is written to a file without a name nobody will read. Raises `OSError`."""
-        try:
-            if self.active:
-                self._files.close(self._files.open(self._path(name_of(self.active.first))))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
+        return self.active is None or has_name(self._files, self._path(name_of(self.active.first)))
 
     def settle(self, goes_on: bool) -> None:
         """Put the last segment on disk, of which a process that was killed may have synced less than is read.

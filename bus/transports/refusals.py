@@ -13,7 +13,7 @@ b"" is no answer: a peer whose protocol has none. There are no first bytes of a 
 
 WAITING: Final = 16  # refused peers that have not said anything yet, or have not heard why
 MOST_BYTES: Final = 1 << 18
-"""Who says more than this is closed, whether it has heard why or not."""
+"""The most that a refused peer may say: one that says more is closed, whether it has heard why or not."""
 _PATIENCE_S: Final = 0.5
 _FIRST_BYTES: Final = 4096
 _READ_BYTES: Final = 1 << 16

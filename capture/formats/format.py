@@ -66,7 +66,7 @@ class Format:
     channels: bool = True
     directions: bool = True
     errors_lack: tuple[str, ...] = ()
-    """What an error frame cannot be in it, where it has some: keys of `capture.formats.losses.OF_ERRORS`."""
+    """The sorts of error frames that it cannot hold, where it has some: keys of `losses.OF_ERRORS`."""
     naming: str = ""
     """As `module:thing`, what makes, for one file, the function from the name of a channel to the name that a
     reader finds; "" where that is the same."""

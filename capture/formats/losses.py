@@ -18,8 +18,8 @@ OF_ERRORS: Final[Mapping[str, tuple[str, bool, Callable[[Frames], Flags]]]] = {
     "extended": ("with the mark of extended identifiers", True, lambda frames: frames.is_extended),
     "sent": ("that were sent", True, lambda frames: frames.is_sent),
 }
-"""What an error frame may be and a format not tell: in words, whether it is written all the same, and which
-frames are so."""
+"""The sorts of error frames that a format may not tell: in words, whether they are written all the same, and
+which frames are of the sort."""
 
 
 def _date(ts_ns: int) -> str:

@@ -14,7 +14,7 @@ from bus.wire.envelope import ENVELOPE_BYTES
 
 _LINE_MAX = (1 << 32) - 1
 ABSENT: Final = "load its driver (modprobe i2c-dev), or look for its number"
-"""What to do about an adapter that is not there."""
+"""The advice about an adapter that is not there."""
 
 
 def _check_targets(targets: tuple[int, ...]) -> None:

@@ -246,8 +246,7 @@ class I2cSpokenPipe(OpenPipe):
         self._outgoing.head(1, self._loop.time(), lambda _: 0.0)
 
     def turn_away(self, messages: Sequence[bytes], reason: str) -> None:
-        for message in messages:
-            self._translator.lose(message, reason)
+        self._outgoing.turn_away(messages, reason)
         self._arm()
 
     def purge(self, reason: str) -> list[bytes]:
