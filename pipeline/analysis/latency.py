@@ -1,19 +1,20 @@
 """Latency: the time of frames inside each bridge, on each wire, and end to end, with the gateways' clocks
-corrected.
+corrected, and their drift.
 
 Only frames without a fault are timed (`pipeline.analysis.shared.expected`), so that rows of one are not
 another's. Times are counted by their rounded values, by minute and hop. Such sketches are tables that add up,
 so a month is summed up from its minutes, on any engine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.shared import inventory, restarts, steps, sums, trunks
-from pipeline.analysis.shared.clocks import faultless, least, offsets
+from pipeline.analysis.shared import drifts, inventory, restarts, steps, sums, trunks, wire_drifts
+from pipeline.analysis.shared.clocks import Clock, faultless, least, offsets
+from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.expected import learn
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.hops import HOP, bridge_hops, whole_ways, wire_hops
@@ -21,7 +22,7 @@ from pipeline.analysis.shared.inventory import Run
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from pipeline.analysis.shared.places import Places
 
@@ -31,8 +32,8 @@ _MINUTE_NS: Final = 60_000_000_000
 
 
 class Latency(NamedTuple):
-    """The tables: how far each gateway's clock is ahead, and `against` which (`clocks`), sketches by minute
-    (`hops`), percentiles in us (`summary`)."""
+    """The tables: how far each gateway's clock is ahead at first, `against` which, and by how much it drifted
+    since (`clocks`); sketches by minute (`hops`); percentiles in us (`summary`)."""
 
     clocks: "DataFrame"
     hops: "DataFrame"
@@ -126,13 +127,22 @@ def percentiles(hops: "DataFrame") -> "DataFrame":
 def latency(rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = None) -> Latency:
     """Measure a capture. `entries` are its inventory, which is taken if it is not given. The frames'
     signatures and the pairs of gateways are collected on the way."""
+    entries = inventory.take(rows) if entries is None else entries
     good, at = timed(rows, sample, entries)
-    wires = wire_hops(good)
     gateways = sorted({gateway for gateway, _ in at.hubs})
-    compared = offsets(least(wires).collect(), gateways)
-    names = {"gateway": str, "ahead_ns": int, "against": str}
-    table = [(gateway, one.ahead_ns, one.against) for gateway, one in sorted(compared.items())]
-    clocks = local_table(rows.sparkSession, names, table)
-    every = bridge_hops(good).unionByName(wires).unionByName(whole_ways(good))
+    found = wire_drifts.least(wire_hops(good), wire_drifts.width_ns(inventory.runs(entries))).collect()
+    drifted = wire_drifts.drifts(found, gateways)
+    if drifted:
+        good = drifts.corrected(good, drifted)
+    pairs = least(wire_hops(good)).collect() if drifted else wire_drifts.pairs(found)
+    clocks = _clocks(rows.sparkSession, offsets(pairs, gateways), drifted)
+    every = bridge_hops(good).unionByName(wire_hops(good)).unionByName(whole_ways(good))
     hops = cached(sketches(corrected(every, clocks)))
     return Latency(clocks, hops, percentiles(hops))
+
+
+def _clocks(spark: "SparkSession", compared: Mapping[str, Clock], drifted: Iterable[Drift]) -> "DataFrame":
+    by_ns = {one.gateway: one.by_ns for one in drifted}
+    names = {"gateway": str, "ahead_ns": int, "against": str, "drift_ns": int}
+    rows = [(name, one.ahead_ns, one.against, by_ns.get(name, 0)) for name, one in sorted(compared.items())]
+    return local_table(spark, names, rows)

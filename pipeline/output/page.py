@@ -220,7 +220,11 @@ _SECTIONS: Final = (
     ("Media", "media", "Bytes a second on each segment."),
     ("Top talkers", "talkers", "Peers that brought most."),
     ("Latency", "hops", "In microseconds, by one clock. End to end: from entering to the other segment."),
-    ("Clocks", "clocks", "How far each clock is ahead of another, by the shortest times there and back."),
+    (
+        "Clocks",
+        "clocks",
+        "How far each clock is ahead of another at first, and drifts, by the shortest times there and back.",
+    ),
     ("Last values", "last", "The latest frame of each pattern."),
     ("Recorders", "capture", "Rows by gateway and run; missed by their own account; holes in their numbers."),
 )

@@ -89,11 +89,13 @@ def drifts(rows: "DataFrame", runs: Sequence[Run]) -> list[Drift]:
 
 def against(gateways: Iterable[str], apart: Mapping[tuple[str, str], Points]) -> dict[str, Points]:
     """Return how far each clock was ahead of that of the first gateway with which it can be compared, perhaps
-    by way of others: `apart` is how far the second of two gateways is ahead of the first."""
+    by way of others: `apart` is how far the second of two gateways is ahead of the first. Times are by the
+    clock that is ahead, but in `apart` by that of the first."""
     links: dict[str, dict[str, Points]] = defaultdict(dict)
     for (one, other), points in apart.items():
         if points:
-            links[one][other], links[other][one] = points, [(at, -ahead) for at, ahead in points]
+            links[one][other] = points
+            links[other][one] = [(at + ahead, -ahead) for at, ahead in points]
     known: dict[str, Points] = {}
     for first in gateways:
         queue = deque([(first, _NO_POINTS)])
@@ -106,7 +108,10 @@ def against(gateways: Iterable[str], apart: Mapping[tuple[str, str], Points]) ->
 
 
 def _added(points: Points, more: Points) -> Points:
-    return [(at, ahead + _ahead(more, at)) for at, ahead in points]
+    begin, end = points[0][0], points[-1][0]
+    times = {at for at, _ in points} | {at for at, _ in more if begin <= at <= end}
+    both = ((at, ahead_at(points, at)) for at in sorted(times))
+    return [(at + ahead, ahead + ahead_at(more, at)) for at, ahead in both]
 
 
 def planned(runs: Sequence[Run]) -> Plan | None:
@@ -186,11 +191,10 @@ def _next(bins: Bins, found: Points, at_ns: int) -> int | None:
     return min(near, key=lambda one: abs(one - ahead), default=None)
 
 
-def evened(points: Points) -> Points:
+def evened(points: Points, exact_ns: int = _EXACT_NS) -> Points:
     """Leave out the points that lie between their neighbours (Ramer, Douglas and Peucker)."""
-    exact = _EXACT_NS
-    while len(found := _evened(points, exact)) > _PIECES:
-        exact *= 2
+    while len(found := _evened(points, exact_ns)) > _PIECES:
+        exact_ns *= 2
     return found
 
 
@@ -198,13 +202,13 @@ def _evened(points: Points, exact_ns: int) -> Points:
     if len(points) < 3:
         return list(points)
     ends = points[0], points[-1]
-    far, number = max((abs(ahead - _ahead(ends, at)), n) for n, (at, ahead) in enumerate(points[1:-1], 1))
+    far, number = max((abs(ahead - ahead_at(ends, at)), n) for n, (at, ahead) in enumerate(points[1:-1], 1))
     if far <= exact_ns:
         return list(ends)
     return [*_evened(points[: number + 1], exact_ns)[:-1], *_evened(points[number:], exact_ns)]
 
 
-def _ahead(points: Points, at_ns: int) -> int:
+def ahead_at(points: Points, at_ns: int) -> int:
     """Return how much a clock is ahead at a time, as far as its points go; no points are no difference."""
     for (begin, one), (end, other) in pairwise(points):
         if at_ns <= end or (end, other) == points[-1]:

@@ -79,9 +79,9 @@ def test_clocks_are_compared_with_the_first_that_they_can_be_compared_with() -> 
 
 def test_drifts_are_followed_from_one_gateway_to_the_next() -> None:
     """Of b and d nobody hears the first, and only c hears both."""
-    found = against("abcd", {("b", "c"): [(0, 5), (10, 25)], ("c", "d"): [(0, 1), (10, 2)], ("a", "d"): []})
-    assert found == {"a": (), "b": (), "c": [(0, 5), (10, 25)], "d": [(0, 6), (10, 27)]}
-    assert against("cd", {("c", "d"): [(0, 1), (10, 2)]})["d"] == [(0, 1), (10, 2)]
+    found = against("abcd", {("b", "c"): [(0, 5), (10, 25)], ("c", "d"): [(0, 1), (50, 2)], ("a", "d"): []})
+    assert found == {"a": (), "b": (), "c": [(5, 5), (35, 25)], "d": [(1, 2), (6, 6), (36, 26), (52, 37)]}
+    assert against("cd", {("c", "d"): [(0, 1), (10, 2)]})["d"] == [(1, 1), (12, 2)]
     assert against("dcb", {("b", "c"): [(0, 5)], ("c", "d"): [(0, 1)]})["b"] == [(0, -6)]
 
 
