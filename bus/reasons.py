@@ -44,6 +44,7 @@ DROPPED: Final = (
     Reason("listen only", "policy", "CAN: the link only listens"),
     Reason("incomplete", "policy", "dbc: the value is kept; other signals of its message are not known yet"),
     Reason("emptied", "policy", "durable: `journal empty` dropped it"),
+    Reason("not relayed", "policy", "an announcement: the broker is older, and relays none"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("late", "elsewhere", "it waited in a journal, and a side without `late` sends nothing so old"),

@@ -74,6 +74,7 @@ _ROLE = {
     "ready": _YES, "settling": Maybe(_YES), "cause": _TEXT, "epoch": _NUMBER, "holder": _TEXT,
     "takeovers": _NUMBER, "brokers": Maybe([_TEXT]), "lease_ms": Maybe(_NUMBER), "late_ms": Maybe(_NUMBER),
     "takeovers_without_fault": Maybe(_NUMBER), "leases_lost_late": Maybe(_NUMBER), "window": Maybe(_COUNTS),
+    "unsaid": Maybe(_COUNTS),
 }  # fmt: skip
 _EVENT = {"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}
 _TAP = {
@@ -219,7 +220,8 @@ KEYS: Final[Mapping[str, Key]] = {
         "`brokers`; `lease_ms` that it claims, "
         "grown by `late_ms` of this machine and the brokers; `takeovers_without_fault` and "
         "`leases_lost_late` ([late](failover.md#late)); `window`, the frames that wait for a takeover or "
-        "[were given up](failover.md#the-window), by reason",
+        "[were given up](failover.md#the-window), by reason; `unsaid`, announcements that a broker did not "
+        "get, by reason",
     ),
     "taps": Key(
         [_TAP],

@@ -337,6 +337,7 @@ def _candidate(part: str, candidacy: "Candidacy") -> Record:
         "lease_ms": candidate.pace.lease_ms,
         "late_ms": int(1000 * candidate.pace.late_s),
         "window": dict(candidacy.gate.noted()),
+        "unsaid": dict(candidacy.unsaid),
         "brokers": [view.reach for view in candidate.views],
     }
 

@@ -2,6 +2,7 @@
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
@@ -50,7 +51,8 @@ class Candidacy:
     `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
     lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
     candidate began to forward, `without_fault` how often the one before it was late or stopped and not dead,
-    and `losses` how often this one lost it so. `security` has the TLS settings of brokers that use TLS.
+    and `losses` how often this one lost it so. `unsaid` counts announcements a broker did not get,
+    by reason. `security` has the TLS settings of brokers that use TLS.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Candidacy:
     ) -> None:
         self.candidate, self.gate = candidate, gate
         self.takeovers = self.without_fault = self.losses = 0
+        self.unsaid: Counter[str] = Counter()
         self.bridge = bridge or candidate.bridge
         self._name = f"bridge {self.bridge}"
         self._links_down, self._record = links_down, record
@@ -117,9 +120,16 @@ class Candidacy:
         return link
 
     def announce(self, frame: bytes, told: set[Address]) -> None:
-        """Send an announcement of this gateway to brokers that are not `told` yet, and add them to these."""
+        """Send an announcement of this gateway to brokers that are not `told` yet, and add them to these.
+
+        Count each that is not sent.
+        """
         for address, number in self._numbers.items():
-            if address not in told and self._by_number[number].announce(frame):
+            if address in told:
+                continue
+            if why := self._by_number[number].announce(frame):
+                self.unsaid[why] += 1
+            else:
                 told.add(address)
 
     def revise(

@@ -21,6 +21,7 @@ from bus.serving.connection import Connection
 from bus.tmq.wire import HELLO, HELLO_MASK, RELAYS, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
 from bus.transports.secure import Security
 from bus.transports.sockets import CLOSED_HERE, connect_to
+from bus.vacancy import NO_PEER
 
 log = logging.getLogger("buscoupler.failover")
 
@@ -60,7 +61,8 @@ class BrokerLink:
         self._nonce = b""
         self._session: Session | None = None
         self._warned: set[str] = set()
-        self._hear, self._relays = hear, False
+        self._hear = hear
+        self._relays: bool | None = None  # None until the broker has greeted
 
     def sign(self, keys: Keyring | None) -> None:
         """Sign claims with these keys, and accept only signed grants; with None, do neither."""
@@ -137,7 +139,7 @@ class BrokerLink:
         """Greet the broker, and claim the lease, or ask for the nonce with which claims are signed."""
         self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
         connection.say(pack_hello(Hello(random.SystemRandom().getrandbits(32), _SILENCE_MS)))
-        self._session, self._relays = None, False
+        self._session = self._relays = None
         if self._keys is None:
             self.claim()
         else:
@@ -186,12 +188,16 @@ class BrokerLink:
         if isinstance(reason, str) and reason:
             self._warn(f"announcements of gateways that come by it are refused: {reason}")
 
-    def announce(self, frame: bytes) -> bool:
-        """Send an announcement of this gateway, if the broker is there and relays it. Return whether."""
-        connection = self._connection
-        if connection is None or connection.closed or not (connection.ready and self._relays):
-            return False
-        return connection.has_room(len(frame)) and connection.send(relayed(frame), 0)
+    def announce(self, frame: bytes) -> str:
+        """Send an announcement of this gateway. Return "", or the reason why it is not sent."""
+        connection, packet = self._connection, relayed(frame)
+        if connection is None or connection.deaf or not connection.ready or self._relays is None:
+            return NO_PEER
+        if not self._relays:
+            return "not relayed"
+        if not connection.has_room(len(packet)):
+            return "queue full"
+        return "" if connection.send(packet, 0) else "peer gone"
 
     def _answered(self, answer: Answer, nonce: bytes) -> None:
         """Handle the broker's answer about signing: with its nonce, claims can be signed from now on."""

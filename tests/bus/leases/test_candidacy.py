@@ -14,6 +14,7 @@ from bus.leases.link import BrokerLink
 from bus.leases.wire import Grant
 from bus.machine.stops import Turns
 from bus.machine.wake_hook import WakefulLoop
+from bus.tmq.wire import RELAYS, Address, Hello, pack_hello
 from tests.bus.leases.failover_world import World
 from tests.helpers.peers import until
 
@@ -371,6 +372,36 @@ async def test_a_broker_that_does_not_answer_is_called_again() -> None:
     one.close()
     for writer in calls:
         writer.close()
+    server.close()
+
+
+async def test_an_announcement_that_a_broker_does_not_get_is_counted_by_its_reason() -> None:
+    ends: list[StreamWriter] = []
+    server = await asyncio.start_server(lambda _, writer: ends.append(writer), "127.0.0.1", 0)
+    address = server.sockets[0].getsockname()
+    lasting = Candidate((1,), "x", 5, 0, 1, lease_ms=10_000)
+    one = Candidacy(lasting, [address], Told(), lambda: (), ignore)
+    one.announce(b"note", set())
+    assert one.unsaid == {"no peer": 1}
+    one.open(asyncio.get_running_loop())
+    await until(lambda: lasting.views[0].reach == "up" and bool(ends))
+    one.announce(b"note", set())
+    assert one.unsaid == {"no peer": 2}  # it has not greeted
+    ends[0].write(pack_hello(Hello(1, 60_000)))
+    await until(lambda: one.announce(b"note", set()) or one.unsaid["not relayed"] > 0)
+    ends[0].write(pack_hello(Hello(1, 60_000, RELAYS)))
+    told = set[Address]()
+    await until(lambda: one.announce(b"note", told) or told == {address})
+    before = dict(one.unsaid)
+    for _ in range(2000):
+        one.announce(bytes(60_000), set())
+        if one.unsaid["queue full"]:
+            break
+    assert one.unsaid == before | {"queue full": 1}
+    one.revise([], None)
+    assert one.unsaid == before | {"queue full": 1}
+    one.close()
+    ends[0].close()
     server.close()
 
 
