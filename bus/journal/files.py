@@ -41,6 +41,9 @@ class Files(Protocol):
     def close(self, file: int) -> None:
         """Close a descriptor."""
 
+    def is_at(self, file: int, path: str) -> bool:
+        """Return whether a path still is that of an open file: nobody deleted, moved or replaced it."""
+
     def rename(self, old: str, new: str) -> None:
         """Give a file the name of another, which is gone."""
 
@@ -103,6 +106,12 @@ class SystemFiles:
 
     def close(self, file: int) -> None:
         os.close(file)
+
+    def is_at(self, file: int, path: str) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), os.stat(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)

@@ -12,6 +12,7 @@ from bus.journal.ranges import U64_MAX
 from bus.journal.segment import first_of
 
 NAME: Final = "journal.json"
+LOCK: Final = "lock"
 VERSION: Final = 1
 _BYTES_MAX: Final = 16 * 1024
 _FORMAT: Final = "buscoupler journal"
@@ -78,7 +79,7 @@ def read_identity(files: Files, directory: str) -> Identity | None:
 def lock(files: Files, directory: str) -> int:
     """Lock a directory; return the descriptor. Raises `JournalError` if another process has it, `OSError`."""
     try:
-        return files.lock(os.path.join(directory, "lock"))
+        return files.lock(os.path.join(directory, LOCK))
     except BlockingIOError:
         raise JournalError(
             f"the journal {directory} is open in another process: stop it, or give another directory"
@@ -110,6 +111,8 @@ def _words(trunk: Trunk) -> str:
     return f"bus {bus} of gateway {gateway} in system {system}"
 
 
-def is_there(files: Files, directory: str) -> bool:
-    """Return whether a directory still has the identity of a journal. Raises `OSError`."""
-    return has_name(files, os.path.join(directory, NAME))
+def is_there(files: Files, directory: str, held: int) -> bool:
+    """Return whether a directory still has the identity of a journal, and the lock that is `held`.
+
+    Raises `OSError`."""
+    return has_name(files, os.path.join(directory, NAME)) and files.is_at(held, os.path.join(directory, LOCK))

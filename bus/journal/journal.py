@@ -168,11 +168,19 @@ class Journal:
     def check(self) -> None:
         """Raise `JournalGone` if the journal's files were deleted or moved away: what is appended then goes
         to a file without a name, which no restart finds. Raises `OSError` if nobody can say."""
-        if not (is_there(self._files, self.directory) and self._store.is_there()):
+        is_open = self._lock is not None and is_there(self._files, self.directory, self._lock)
+        if not (is_open and self._store.is_there()):
             raise JournalGone(
-                f"the journal {self.directory} was deleted or moved away while it was open: put it back, or "
-                "start this gateway again with an empty one"
+                f"the journal {self.directory} was deleted or moved away while it was open, with "
+                f"{self.unacknowledged:,} messages: put it back, or start this gateway again with an empty "
+                "one"
             )
+
+    @property
+    def unacknowledged(self) -> int:
+        """The messages that are kept for the consumer that lacks most."""
+        consumers = self._consumers
+        return max((self.next - consumers.of(name).count for name in consumers.names), default=0)
 
     def _appended(self, records: list[Record]) -> None:
         for record in records:

@@ -108,7 +108,10 @@ class Notes:
         return added
 
     def write(self) -> None:
-        """Append what is new. Raises `OSError`: the next call writes it again."""
+        """Append what is new. Raises `OSError`: the next call writes it again.
+
+        A file that was deleted or moved away is written anew.
+        """
         if not self._new and self._file is not None:
             return
         data = 2 * b"".join(self._entries())
@@ -117,6 +120,8 @@ class Notes:
             return
         self._files.pwrite(self._file, data, self._size)
         self._size += len(data)
+        if not self._files.is_at(self._file, self._path):
+            self._rewrite()
         self._new.clear()
 
     def _entries(self) -> Iterator[bytes]:

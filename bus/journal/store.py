@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from errno import EIO
 from typing import Final
 
-from bus.journal.files import Files, has_name, read_all
+from bus.journal.files import Files, read_all
 from bus.journal.segment import START, Head, Segment, first_of, name_of, pack_head, parse_head
 
 PAGE_BYTES: Final = 4096
@@ -66,7 +66,9 @@ class Store:
         """Return whether the segment that is appended to still has its name, if there is one.
 
         What is written to a file without a name nobody will read. Raises `OSError`."""
-        return self.active is None or has_name(self._files, self._path(name_of(self.active.first)))
+        if self._file is None or self.active is None:
+            return True
+        return self._files.is_at(self._file, self._path(name_of(self.active.first)))
 
     def settle(self, goes_on: bool) -> None:
         """Put the last segment on disk, of which a process that was killed may have synced less than is read.

@@ -7,11 +7,12 @@ The files are a journal (`bus.journal`) with one consumer, the broker. A directo
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from bus.errors import words_of
-from bus.journal.errors import JournalFull
+from bus.journal.errors import JournalFull, JournalGone
 from bus.journal.files import SystemFiles
 from bus.journal.journal import Group, Journal
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -36,7 +37,7 @@ class TurnResult(NamedTuple):
     """The result of one turn: the number of messages written, the messages read, and the error, or "".
 
     `left` messages are not acknowledged. `full` says that the bound left no room for some, and `damaged` how
-    many cannot be read.
+    many cannot be read. `gone`: the files were deleted or moved away, and nothing is written or read.
     """
 
     written: int
@@ -45,6 +46,7 @@ class TurnResult(NamedTuple):
     full: bool = False
     fault: str = ""
     damaged: int = 0
+    gone: bool = False
 
 
 class Spool:
@@ -83,7 +85,7 @@ class Spool:
     @property
     def waiting(self) -> int:
         """The messages that were not acknowledged."""
-        return self._journal.backlog(BROKER).messages
+        return self._journal.unacknowledged
 
     @property
     def size_bytes(self) -> int:
@@ -96,18 +98,34 @@ class Spool:
         `acknowledged` counts from the oldest that was read and not yet forgotten. After `rewind` all that is
         left is read again.
         """
-        written, read, fault = 0, list[bytes](), ""
+        written, read, fault, gone = 0, list[bytes](), "", False
         try:
-            self._forget(acknowledged)
-            if rewind:
-                self._rewind()
+            self._begin(acknowledged, rewind)
             written = self._write(new)
             self._read(read, wanted)
         except OSError as error:
-            fault = words_of(error)
+            fault, gone = words_of(error), isinstance(error, JournalGone)
         lost, self._lost = self._lost, 0
         is_full = written < len(new) and not fault
-        return TurnResult(written, read, self.waiting, is_full, fault, lost)
+        return TurnResult(written, read, self.waiting, is_full, fault, lost, gone)
+
+    def _begin(self, acknowledged: int, rewind: bool) -> None:
+        """Forget acknowledged messages and rewind, also if the files went: they may come back."""
+        try:
+            self._journal.check()
+        except JournalGone:
+            with suppress(OSError):
+                self._settle(acknowledged, rewind)
+            self._journal.check()  # again: it says how many are left
+        else:
+            self._settle(acknowledged, rewind)
+
+    def _settle(self, acknowledged: int, rewind: bool) -> None:
+        try:
+            self._forget(acknowledged)
+        finally:
+            if rewind:
+                self._rewind()
 
     def _forget(self, count: int) -> None:
         if count:
@@ -142,5 +160,6 @@ class Spool:
             self._lost += found.damaged
 
     def close(self) -> None:
-        """Close the files. Idempotent."""
-        self._journal.close()
+        """Close the files. Idempotent. What cannot be noted any more is published again."""
+        with suppress(OSError):
+            self._journal.close()

@@ -4,7 +4,8 @@ All work on the files is done in one thread, in turns: each writes new messages,
 has acknowledged, and reads the next ones to publish.
 """
 
-from asyncio import AbstractEventLoop, Future
+import logging
+from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,9 @@ from buscoupler_mqtt.outbox import Outbox, Publish
 from buscoupler_mqtt.spool import Spool, TurnResult
 
 _TURN_BYTES = 256 * 1024
+log = logging.getLogger("buscoupler.bridges")
 _AGAIN_S = 1.0  # after a fault of the disk, or if the spool is full
+_LOOK_S = 5.0  # between two looks whether the files are there, if nothing is to be done
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +54,8 @@ class Spooled(Outbox[_Flown]):
         self._files, self._on_let_go = files, on_let_go
         self._order: deque[_Flown] = deque()
         self._left = self._acknowledged = 0  # messages in the files; those among them to forget
-        self._rewind = self._turning = self._stopped = self._resting = False
+        self._rewind = self._turning = self._stopped = self._resting = self._gone = False
+        self._looking: TimerHandle | None = None
         self._spool: Spool | None = None
         self._thread = ThreadPoolExecutor(1, "mqtt-spool")
 
@@ -62,6 +66,13 @@ class Spooled(Outbox[_Flown]):
         self._files.queued += spool.waiting
         self._files.reject("damaged", spool.damaged)
         self._pump()
+        self._look()
+
+    def _look(self) -> None:
+        """See once in a while whether the files are there, also if nothing is to be done."""
+        self._looking = self._loop.call_later(_LOOK_S, self._look)
+        if self._spool is not None and not self._turning and not self._resting:
+            self._turn(self._spool, [], 0)
 
     def down(self, blamed: bool) -> None:
         _, culprit = self._flight.down(blamed)
@@ -128,12 +139,22 @@ class Spooled(Outbox[_Flown]):
         self._files.drop("damaged", turn.damaged)
         if not self._rewind:  # else the session has ended meanwhile
             self._publish_all(turn.read)
+        self._note_gone(turn)
         if turn.fault or turn.full:
             self.condition = turn.fault or "spool full"
             return self._rest()
         if new:
             self.condition = ""
         return self._pump()
+
+    def _note_gone(self, turn: TurnResult) -> None:
+        """Note whether the files are there, and say so when that changes."""
+        if turn.gone and not self._gone:
+            log.error("the spool takes nothing: %s", turn.fault)
+        elif self._gone and not turn.fault:
+            log.warning("the spool is back, with %d messages", turn.left)
+            self.condition = ""
+        self._gone = turn.gone or (self._gone and bool(turn.fault))
 
     def _publish_all(self, messages: list[bytes]) -> None:
         for message in messages:
@@ -158,12 +179,13 @@ class Spooled(Outbox[_Flown]):
         """Drop the messages in the queue; those in the files stay. The session must have ended before."""
         self._stopped = True
         cancel(self._timer)
+        cancel(self._looking)
         if not self._turning:
             self._let_go()
 
     def _let_go(self) -> None:
         self._queue.clear("closed")
-        self._files.drop("kept", self._files.queued)
+        self._files.drop("damaged" if self._gone else "kept", self._files.queued)
         self._files.queued = 0
         self._on_let_go()
         if self._spool is not None:

@@ -234,6 +234,30 @@ async def test_the_spool_is_bounded_and_drops_are_counted(
     await until(lambda: near.link.condition == "")
 
 
+async def test_a_spool_that_is_moved_away_is_told_and_goes_on_when_it_is_back(
+    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("buscoupler_mqtt.spooled._LOOK_S", 0.01)
+    monkeypatch.setattr("buscoupler_mqtt.spooled._AGAIN_S", 0.01)
+    broker.kill()
+    place, away = tmp_path / "spool", tmp_path / "away"
+    near = side(broker.url, spool=Spool(directory=str(place)))
+    near.say(*map(numbered, range(300)))
+    await until(lambda: near.count("sent") == 300)
+    place.rename(away)
+    await until(lambda: "was deleted or moved away while it was open, with 300 mess" in near.link.condition)
+    near.say(numbered(300))
+    away.rename(place)
+    await until(lambda: near.count("sent") == 301)
+    assert near.link.condition == ""
+    files = near.link.pipe.files
+    place.rename(away)
+    await until(lambda: bool(near.link.condition))
+    near.close()
+    assert files.dropped == {"damaged": 301}
+    assert files.balance() == 0
+
+
 async def test_a_spool_goes_on_where_another_process_has_stopped(
     broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
 ) -> None:

@@ -184,6 +184,9 @@ class Disk:
         if path := self._locks.pop(file, None):
             self._locked.discard(path)
 
+    def is_at(self, file: int, path: str) -> bool:
+        return file in self._locks or self.names.get(path) is self._open[file]
+
     def rename(self, old: str, new: str) -> None:
         self._step("rename")
         inode = self.names.pop(old)

@@ -11,6 +11,7 @@ import pytest
 
 from bus.journal.errors import JournalError, JournalGone
 from bus.journal.identity import NAME
+from bus.journal.notes import ACKNOWLEDGED, COUNTS
 from bus.journal.record import encode
 from bus.journal.segment import Head, name_of, pack_head
 from bus.journal.verify import records, verify
@@ -114,19 +115,21 @@ def test_a_journal_of_26_million_messages_opens_at_once_and_in_little_memory(tmp
     journal.close()
 
 
-@pytest.mark.parametrize("gone", ["directory", "messages", "moved", "a file instead"])
+@pytest.mark.parametrize("gone", ["directory", "messages", "moved", "a file instead", "a copy instead"])
 def test_files_that_go_while_it_is_open_are_told(place: str, gone: str) -> None:
     journal, there = opened(None, place), Path(place)
     append(journal, numbered(1))
     if gone == "messages":
         (there / name_of(1)).unlink()
-    elif gone == "moved":
+    elif gone in ("moved", "a copy instead"):
         there.rename(f"{place}-away")
     else:
         shutil.rmtree(place)
     if gone == "a file instead":
         there.touch()
-    words = f"the journal {place} was deleted or moved away while it was open: put it back"
+    elif gone == "a copy instead":
+        shutil.copytree(f"{place}-away", place)
+    words = f"the journal {place} was deleted or moved away while it was open, with 6 messages: put it back"
     with pytest.raises(JournalGone, match=words):
         journal.check()
     if gone == "moved":
@@ -136,3 +139,16 @@ def test_files_that_go_while_it_is_open_are_told(place: str, gone: str) -> None:
         assert len(everything(journal)) == 7
     with contextlib.suppress(OSError):
         journal.close()
+
+
+def test_notes_that_are_deleted_while_they_are_open_are_written_anew(place: str) -> None:
+    journal = opened(None, place)
+    append(journal, numbered(4))
+    journal.acknowledge(END, [(1, 2)])
+    for name in (ACKNOWLEDGED, COUNTS):
+        (Path(place) / name).unlink()
+    journal.acknowledge(END, [(3, 3)])
+    journal.close()
+    journal = opened(None, place)
+    assert journal.backlog(END).messages == journal.next - 4
+    journal.close()
