@@ -62,10 +62,12 @@ class Journal:
     def check(self) -> None:
         """Raise `Vanished` if the file is no more where it was; `OSError` if nobody can say."""
         try:
-            os.stat(self._path)
-        except (FileNotFoundError, NotADirectoryError) as error:
+            is_there = os.path.samestat(os.fstat(self._file), os.stat(self._path))
+        except (FileNotFoundError, NotADirectoryError):
+            is_there = False
+        if not is_there:
             what = f"the journal was deleted or moved away, with {self.rows:,} rows"
-            raise Vanished(f"{what}: {self._path}") from error
+            raise Vanished(f"{what}: {self._path}")
 
     def _append(self, data: bytes) -> None:
         written, view = 0, memoryview(data)

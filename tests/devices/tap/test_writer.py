@@ -157,7 +157,12 @@ def _replaced(root: Path) -> None:
     root.touch()
 
 
-@pytest.mark.parametrize("away", [_deleted, _moved, _replaced])
+def _copied(root: Path) -> None:
+    _moved(root)
+    shutil.copytree(root.with_name("elsewhere"), root)
+
+
+@pytest.mark.parametrize("away", [_deleted, _moved, _replaced, _copied])
 def test_a_directory_that_goes_while_it_is_written_is_told_with_its_rows_and_made_anew(
     ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: Callable[[Path], None]
 ) -> None:
@@ -178,7 +183,8 @@ def test_a_directory_that_goes_while_it_is_written_is_told_with_its_rows_and_mad
     assert faults[0].startswith("the journal was deleted or moved away, with 10 rows")
     assert (len(faults), made.fault) == (2 if away is _replaced else 1, "")
     finish_all(made, root)
-    assert [row["payload"] for row in rows_in(root)] == numbered(10, 10)
+    copied = numbered(0, 10) if away is _copied else []
+    assert [row["payload"] for row in rows_in(root)] == copied + numbered(10, 10)
 
 
 def test_a_journal_that_is_gone_when_it_is_to_be_a_file_is_told_too(
