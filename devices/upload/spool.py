@@ -24,17 +24,22 @@ _TAKEN: Final = "taken.json"
 _MAKING: Final = ".making"
 
 
+class SpoolGone(OSError):
+    """A spool whose directory was deleted or moved away while it was open."""
+
+
 class Spool:
     """The spool of one upload, below the recorder's directory `root`. One process at a time has it.
 
     `dropped` counts files given up for lack of room, `damaged` those that cannot be read: they are left where
-    they are, or given up if they wait here.
+    they are, or given up if they wait here. `deleted` counts those that somebody took from it.
     """
 
     def __init__(self, root: Path, name: str, gateway: str, limit_bytes: int) -> None:
         self.root, self.days = root, days_directory(root)
         self.gateway, self.limit_bytes = gateway, limit_bytes
-        self.dropped = 0
+        self.dropped = self.deleted = 0
+        self._waits: set[Path] = set()
         self._damaged: set[str] = set()
         self.directory = root / UPLOAD / name
         self._making = self.directory / _MAKING
@@ -63,6 +68,7 @@ class Spool:
             for path in self._making.iterdir():
                 path.unlink()
             self._held = ranges.together([_read(self.directory / _TAKEN), *self._waiting_ranges()])
+            self._stored, self._known, self._waits = None, {}, set(self.waiting())
         except BaseException:
             self.close()
             raise
@@ -86,7 +92,11 @@ class Spool:
         return [one.path for one in in_order(listed(self.directory))]
 
     def look(self) -> None:
-        """Take new finished files into the spool. Raises `OSError`, after it has taken those that it can."""
+        """Take new finished files into the spool. Raises `OSError`, after it has taken those that it can.
+
+        Raises `SpoolGone` if the spool is no more where it was: close it then.
+        """
+        self._check()
         if not self.days.is_dir():
             return
         faults = list[OSError]()
@@ -104,6 +114,22 @@ class Spool:
         if faults:
             raise faults[0]
 
+    def _check(self) -> None:
+        """Count the files that were deleted, and raise `SpoolGone` if all were."""
+        # A file is listed before it is there, and until it is to go: another thread may just be done with it.
+        went = [path for path in list(self._waits) if not path.exists() and path in self._waits]
+        self._waits.difference_update(went)
+        self.deleted += len(went)
+        if not self._is_there():
+            what = f"the spool was deleted or moved away, with {len(went):,} files that waited"
+            raise SpoolGone(f"{what}: {self.directory}")
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._lock), os.stat(self.directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
     def _take(self, path: Path) -> None:
         try:
             found, mine = wanted(path, self._held, self._making)
@@ -114,10 +140,14 @@ class Spool:
         if found is not None:
             target = self.directory / path.parent.parent.name / path.parent.name / found.name
             target.parent.mkdir(parents=True, exist_ok=True)
+            self._waits.add(target)
             try:
                 os.link(found, target)
-            except FileNotFoundError:
-                return  # the recorder has just deleted it
+            except OSError as error:
+                self._waits.discard(target)
+                if isinstance(error, FileNotFoundError):
+                    return  # the recorder has just deleted it
+                raise
             sync(target.parent)
             if found is not path:
                 found.unlink()
@@ -154,6 +184,7 @@ class Spool:
 
     def done(self, path: Path) -> None:
         """Delete a file from the spool."""
+        self._waits.discard(path)
         remove(path)
 
     def place(self, path: Path) -> str:

@@ -24,7 +24,7 @@ from capture.files import CaptureError, names_directory
 from capture.stores import Store, store_of
 from capture.tables import add_names
 from devices.child import hide_pandas
-from devices.upload.spool import Spool
+from devices.upload.spool import Spool, SpoolGone
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 60.0
 _STATUS_S = 0.5
@@ -150,7 +150,7 @@ class Uploader:
             self._turn(time.monotonic())
         self.storing.ending = True
         self.storing.wake.set()
-        if self.opened:
+        if self.storing.is_alive():
             self.storing.join(_END_S)
 
     def _turn(self, now_s: float) -> None:
@@ -162,12 +162,15 @@ class Uploader:
                 self._look()
         except (CaptureError, OSError) as error:
             self.fault = words_of(error)
+            if isinstance(error, SpoolGone):  # all that is still in the capture is stored again
+                self.spool.close()
+                self.opened, self.looked_s = False, float("-inf")
         self._tell()
 
     def _open(self) -> None:
         self.opened = self.spool.open()
         self.fault = "" if self.opened else f"{self.spool.directory}: another process has this spool"
-        if self.opened:
+        if self.opened and not self.storing.is_alive():
             self.storing.start()
 
     def _look(self) -> None:
@@ -196,7 +199,7 @@ class Uploader:
             "state": "waiting" if fault else "up",
             "fault": fault,
             "counts": {**counts, "waiting": len(sizes), "waiting_bytes": sum(sizes.values())},
-            "rejected": {"spool full": spool.dropped, "damaged": spool.damaged},
+            "rejected": {"spool full": spool.dropped, "damaged": spool.damaged, "deleted": spool.deleted},
         }
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
 from capture import compact, files
-from devices.upload.spool import Spool
+from devices.upload.spool import Spool, SpoolGone
 from tests.capture.divided import PARTS, planted
 from tests.devices.upload.captures import GATEWAY, LATER, mine, rows
 
@@ -87,6 +88,37 @@ def test_beyond_its_bound_the_oldest_is_given_up_and_counted(root: Path) -> None
     assert spool.dropped == PARTS - 2
     spool.look()
     assert spool.waiting() == waiting[-2:]
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "made anew"])
+def test_a_spool_that_goes_while_it_is_open_is_told_with_its_files(root: Path, how: str) -> None:
+    spool = spool_of(root)
+    spool.look()
+    spool.done(spool.waiting()[0])
+    if how == "moved":
+        spool.directory.rename(root.with_name("away"))
+    else:
+        shutil.rmtree(spool.directory)
+    if how == "made anew":
+        spool.directory.mkdir()
+    words = f"the spool was deleted or moved away, with {PARTS - 1} files that waited: {spool.directory}"
+    with pytest.raises(SpoolGone, match=words):
+        spool.look()
+    spool.close()
+    assert spool.open()
+    spool.look()
+    assert rows(spool.waiting()) == rows(mine(root))
+    assert spool.deleted == PARTS - 1
+
+
+def test_a_waiting_file_that_somebody_deletes_is_counted(root: Path) -> None:
+    spool = spool_of(root)
+    spool.look()
+    spool.waiting()[0].unlink()
+    for _ in range(2):
+        spool.look()
+        assert spool.deleted == 1
+    assert len(spool.waiting()) == PARTS - 1
 
 
 def test_the_file_that_is_being_stored_is_not_given_up(root: Path) -> None:

@@ -56,6 +56,29 @@ async def test_a_place_that_is_away_is_said_and_tried_again(root: Path, tmp_path
     assert rows(mine(there)) == rows(mine(root))
 
 
+async def test_a_spool_that_is_deleted_while_files_wait_is_told_and_filled_again(
+    root: Path, tmp_path: Path
+) -> None:
+    blocked, spool, said = tmp_path / "disk", root / "upload" / "copies", list[str]()
+    blocked.write_text("not a directory")
+
+    def mended(upload: Upload) -> bool:
+        if not said and upload.counts["waiting"] == PARTS:
+            shutil.rmtree(spool)
+            said.append("")
+        if (
+            upload.fault.startswith(f"the spool was deleted or moved away, with {PARTS} files")
+            and not said[0]
+        ):
+            said[0] = upload.fault
+            blocked.unlink()
+        return idle(upload)
+
+    upload = await run(text(root, blocked / "captures"), mended)
+    assert upload.counts["files"] == PARTS
+    assert upload.rejected["deleted"] == PARTS
+
+
 async def test_what_cannot_be_stored_stops_nothing_else(root: Path, tmp_path: Path) -> None:
     there, first = tmp_path / "there", mine(root)[0]
     taken = there / first.relative_to(root / "capture")
