@@ -30,7 +30,7 @@ log = logging.getLogger("buscoupler.proxy")
 LOOK_S: Final = 1.0
 SHORT: Final = "descriptors short"
 """The reason of services that are not taken: they need more than a quarter of the descriptors."""
-_COUNTS: Final = ("opened", "bytes_in", "bytes_out")
+_COUNTS: Final = ("opened", "bytes_in", "bytes_out", "bytes_dropped")
 
 
 class Proxy(Service):
@@ -51,7 +51,7 @@ class Proxy(Service):
         self._proxied: dict[str, ProxiedService] = {}
         self._denied: Mapping[str, str] = {}
         self._left_out = frozenset[str]()
-        self._past: Counter[str] = Counter()
+        self._counted: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._tasks: set[Task[None]] = set()
 
@@ -67,14 +67,13 @@ class Proxy(Service):
     @property
     def counts(self) -> Mapping[str, int]:
         tunnel = self._tunnel
-        now = self._past + tunnel.counts if tunnel else self._past
         streams = {"streams": tunnel.streams if tunnel else 0}
         here = {
             "offered": len(self._offers.services),
             "taken": self._listed_here,
             "denied": len(self._denied),
         }
-        return here | streams | {name: now[name] for name in _COUNTS}
+        return here | streams | {name: self._counted[name] for name in _COUNTS}
 
     @property
     def _listed_here(self) -> int:
@@ -82,8 +81,7 @@ class Proxy(Service):
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        refused = self._refused + self.crossing.rejected
-        return dict(refused + self._tunnel.refused if self._tunnel else refused)
+        return dict(self._refused + self.crossing.rejected)
 
     def start(self, loop: AbstractEventLoop) -> None:
         self._loop, self.state = loop, "opening"
@@ -127,7 +125,8 @@ class Proxy(Service):
             self._refused["offer too long"] += 1
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> str:
-        tunnel = Tunnel(reader, writer, self._spec.dial is not None, self._hello, self)
+        counts = self._counted, self._refused
+        tunnel = Tunnel(reader, writer, self._spec.dial is not None, self._hello, self, *counts)
         try:
             return await tunnel.run()
         finally:
@@ -183,8 +182,6 @@ class Proxy(Service):
     def _left(self, tunnel: Tunnel) -> None:
         """Forget a tunnel that has ended, with the services behind it. Idempotent."""
         if tunnel is self._tunnel:
-            self._past += tunnel.counts
-            self._refused += tunnel.refused
             self._tunnel, self._offers = None, Offers({}, {})
             self.losses += 1
             self.state, self.fault = "waiting", "the other side is gone"

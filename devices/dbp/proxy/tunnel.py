@@ -79,22 +79,31 @@ class _Stream:
 class Tunnel:
     """A tunnel over a connection, which `run` serves until it ends. `dialled` says that this side made it.
 
-    `counts` has the numbers of streams and bytes, and `refused` those of refused streams by reason. Clients
-    of this side share `seats`.
+    `counts` has the numbers of streams and bytes, and `refused` those of refused streams by reason: both go
+    on for a moment when the tunnel has ended, while what came is written. Clients of this side share `seats`.
     """
 
     def __init__(
-        self, reader: StreamReader, writer: StreamWriter, dialled: bool, hello: Hello, near: Near
+        self,
+        reader: StreamReader,
+        writer: StreamWriter,
+        dialled: bool,
+        hello: Hello,
+        near: Near,
+        counts: Counter[str] | None = None,
+        refused: Counter[str] | None = None,
     ) -> None:
         self.far = Hello("", "")
-        self.counts: Counter[str] = Counter()
-        self.refused: Counter[str] = Counter()
+        self.counts = Counter() if counts is None else counts
+        self.refused = Counter() if refused is None else refused
         self.seats = Seats()
         self._reader, self._writer, self._near, self._hello = reader, writer, near, hello
         self._next = 1 if dialled else 2
         self._streams: dict[int, _Stream] = {}
         self._sending = asyncio.Lock()
         self._tasks: set[Task[None]] = set()
+        self._dialling: dict[_Stream, Task[None]] = {}
+        self._closed = False
         self._heard = False  # since the last ping
         self._fault = ""
 
@@ -156,6 +165,8 @@ class Tunnel:
                 return self._opened(head.stream, body)
             case wire.DATA if stream is not None and body:
                 return self._came(stream, body)
+            case wire.DATA:
+                self._drop(body)  # the other side has not heard yet that the stream has ended
             case wire.CREDIT if stream is not None:
                 stream.earn(wire.read_credit(body))
             case wire.CLOSE if stream is not None:
@@ -201,7 +212,7 @@ class Tunnel:
     def _write(self, frame: bytes) -> None:
         """Queue a frame, or end the connection: the other side may ask without end and read no answer."""
         transport = self._writer.transport
-        if self._fault:
+        if self._fault or self._closed:
             return
         if transport.get_write_buffer_size() + len(frame) <= WAITING_BYTES:
             self._writer.write(frame)
@@ -226,7 +237,7 @@ class Tunnel:
             return ""
         stream = self._streams[number] = _Stream(number)
         self.counts["opened"] += 1
-        self._begin(self._connect(stream, address))
+        self._dialling[stream] = self._begin(self._connect(stream, address))
         return ""
 
     async def _connect(self, stream: _Stream, address: Address) -> None:
@@ -235,8 +246,19 @@ class Tunnel:
                 reader, writer = await open_stream(*address)
         except (OSError, TimeoutError, UnicodeError):  # the last for names that no resolver takes
             self.refused["cannot connect"] += 1
+            self._drop(*stream.rest())
             return self._end(stream, "cannot connect")
-        return self._join(stream, reader, writer)
+        finally:
+            del self._dialling[stream]
+        if not self._closed:
+            return self._join(stream, reader, writer)
+        reader.let_go()
+        writer.writelines(stream.rest())
+        return writer.close()
+
+    def _drop(self, *data: bytes) -> None:
+        """Count bytes of the other side for which there is no connection."""
+        self.counts["bytes_dropped"] += sum(map(len, data))
 
     def _join(self, stream: _Stream, reader: LastingReader, writer: StreamWriter) -> None:
         self._begin(self._pump_out(stream, reader))
@@ -265,14 +287,18 @@ class Tunnel:
         """
         try:
             while (data := await stream.incoming.get()) is not None:
-                if not writer.is_closing():
+                if writer.is_closing():
+                    self._drop(data)
+                else:
                     with suppress(OSError):
                         writer.write(data)
                         await writer.drain()
                 stream.owed -= len(data)
                 self._write(wire.pack_credit(stream.number, len(data)))
         finally:
-            if not writer.is_closing():
+            if writer.is_closing():
+                self._drop(*stream.rest())
+            else:
                 writer.writelines(stream.rest())
             writer.close()
         self._end(stream, "")
@@ -315,15 +341,21 @@ class Tunnel:
         log.warning("proxy: nothing heard from %s for %g s", self.far.name, SILENT_S)
         self._writer.transport.abort()
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None]) -> Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def close(self) -> None:
-        """End the connection and all streams. Idempotent."""
+        """End the connection and all streams. Idempotent.
+
+        Where a stream waits for its connection here, what came for it is written when that is made.
+        """
+        self._closed = True
         self._streams.clear()
-        for task in list(self._tasks):
+        going = {task for stream, task in self._dialling.items() if not stream.incoming.empty()}
+        for task in self._tasks - going:
             task.cancel()
         if not self._writer.is_closing():  # after a second close() of TLS, abort() would do nothing (3.11)
             self._writer.close()

@@ -15,6 +15,7 @@ from devices.dbp.proxy import tunnel, wire
 from devices.dbp.proxy.tunnel import PING_S, SILENT_S, Tunnel
 from devices.dbp.proxy.wire import DATA_BYTES, HEAD, WINDOW_BYTES, Hello, Target
 from tests.helpers.clocks import StandingLoop
+from tests.helpers.peers import until
 from tests.helpers.talker import send_whole
 
 
@@ -179,3 +180,64 @@ async def test_what_came_by_a_tunnel_before_its_end_is_written() -> None:
             while data := await asyncio.to_thread(far.peer.recv, 1 << 16):
                 heard += data
             assert heard == said
+
+
+async def dialling(host: str, port: int, said: bytes) -> tuple[Tunnel, asyncio.Task[str], socket.socket]:
+    """Return a tunnel whose stream 1 waits for its connection to a service, with what came for it."""
+    near, far = socket.socketpair()
+    one = Tunnel(*await open_stream(sock=near), False, Hello("near", ""), At(host, port))
+    served = asyncio.create_task(one.run())
+    far.setblocking(False)
+    opening = wire.pack_hello(Hello("far", "")) + wire.pack_open(1, Target("any", "router"))
+    await asyncio.get_running_loop().sock_sendall(far, opening + wire.pack(wire.DATA, 1, said))
+    await until(lambda: one.counts["bytes_in"] == len(said))
+    return one, served, far
+
+
+async def test_what_came_for_a_connection_that_is_not_made_yet_is_written_though_the_tunnel_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free, opened = asyncio.Event(), open_stream
+
+    async def late(*place: Any) -> Any:
+        await free.wait()
+        return await opened(*place)
+
+    monkeypatch.setattr(tunnel, "open_stream", late)
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        one, served, far = await dialling(*service.getsockname(), b"an order")
+        far.close()
+        await served
+        free.set()
+        service.settimeout(10)
+        peer = (await asyncio.to_thread(service.accept))[0]
+        with peer:
+            peer.settimeout(30)
+            assert await asyncio.to_thread(peer.recv, 100) == b"an order"
+            assert await asyncio.to_thread(peer.recv, 100) == b""
+    assert one.counts["bytes_dropped"] == 0
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["while the tunnel lasts", "after its end"])
+async def test_what_came_for_a_connection_that_cannot_be_made_is_counted(
+    ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = asyncio.Event()
+
+    async def refused(*_: Any) -> Any:
+        await free.wait()
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(tunnel, "open_stream", refused)
+    one, served, far = await dialling("127.0.0.1", 1, b"an order")
+    if ends:
+        far.close()
+        await served
+    free.set()
+    await until(lambda: one.refused["cannot connect"] == 1)
+    assert one.counts["bytes_dropped"] == len(b"an order")
+    if not ends:
+        await asyncio.get_running_loop().sock_sendall(far, wire.pack(wire.DATA, 1, b"more"))
+        await until(lambda: one.counts["bytes_dropped"] == len(b"an ordermore"))
+        far.close()
+        await served
