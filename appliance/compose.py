@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from appliance.alarms.of_process import AlarmsOfProcess
-from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts
+from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts, of_twins
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
 from appliance.log.unpublished import UnpublishedLines
@@ -24,7 +24,7 @@ from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
 from appliance.status.overlay import told_marks
 from appliance.status.rows import LinkRow
-from appliance.status.snapshot import brief, claims, roles, values_of
+from appliance.status.snapshot import brief, claims, roles, twins, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.steps import PORTION
@@ -34,6 +34,7 @@ from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
 from bus.keys import Keyring, ring_of
 from bus.names import table_of
+from bus.report import Report
 from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.marks import Mark
@@ -276,13 +277,20 @@ class Appliance:
         yield from of_brokers(self.parts.values())
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
-        yield from of_claims(self._heard(), self.gateway)
-        yield from self.plant.concerns(self.topology.digest)
+        reports = self._brokers()
+        hosts = twins(reports)
+        yield from of_claims(claims(reports), self.gateway)
+        yield from of_twins(hosts)
+        yield from self.plant.concerns(self.topology.digest, hosts)
 
     def _heard(self) -> dict[str, int]:
         """Return the ages of the last claims of gateways at brokers here, in milliseconds."""
-        heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)
-        return claims(service.report() for service in heard)
+        return claims(self._brokers())
+
+    def _brokers(self) -> list[Report]:
+        """Return the reports of brokers here."""
+        here = (part for part in self.parts.values() if part.kind == "broker")
+        return [service.report() for part in here for service in part.services]
 
     def close(self) -> None:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""

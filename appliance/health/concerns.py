@@ -8,7 +8,7 @@ from appliance.status.health import Concern, Word
 from appliance.status.rows import LinkRow
 from appliance.status.silent import HEARD_MS
 from appliance.status.view import ShownPart
-from appliance.status.words import TROUBLE_MS, counted
+from appliance.status.words import TROUBLE_MS, TWINS, counted
 from bus.hub import Hub, LinkView
 from bus.machine.lasting import ending
 from bus.reasons import DROPPED
@@ -127,6 +127,13 @@ def of_brokers(parts: Iterable[ShownPart]) -> Iterator[Concern]:
     for (host, port), reach in away.items():
         why = "it refuses connections" if reach == "refused" else "it cannot be reached"
         yield Concern(word, f"broker {host}:{port}", f"no answer: {why}")
+
+
+def of_twins(hosts: Mapping[str, Collection[str]]) -> Iterator[Concern]:
+    """Yield the gateways of whose name several run, by the hosts whose claims brokers here hear."""
+    for name, found in hosts.items():
+        text = f"several have this name, at {' and '.join(found)}: {TWINS}"
+        yield Concern("trouble", f"gateway {name}", text)
 
 
 def of_claims(ages_ms: Mapping[str, int], gateway: str) -> Iterator[Concern]:

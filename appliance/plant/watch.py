@@ -3,7 +3,7 @@
 import logging
 import time
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.plant.announcement import announced
@@ -15,6 +15,7 @@ from appliance.plant.places import Place, places
 from appliance.plant.verdict import Seen, doubled, judged
 from appliance.status.health import Concern
 from appliance.status.silent import HEARD_MS
+from appliance.status.words import TWINS
 from bus.announcements import Announcement
 from bus.keys import Keyring
 from topologies.model import Topology
@@ -109,6 +110,7 @@ class PlantWatch:
         self._said, self._said_s, self._answer_s = changing, self._clock(), float("inf")
         self._said_ns = max(self._said_ns + 1, self._clock_ns())
         note = note_of({**status, "time_ns": self._said_ns})
+        self._hearing.live(note, self._said_s)
         return announced(note, marks, self._ring)
 
     # ---- answers
@@ -198,8 +200,14 @@ class PlantWatch:
             self._word = shown["word"]
             self._record("health", "plant", shown["line"], _LEVELS[shown["word"]])
 
-    def concerns(self, file: str) -> Iterator[Concern]:
-        """Yield the concern that this gateway, which runs a `file` by its hash, has another than most."""
+    def concerns(self, file: str, told: Collection[str] = ()) -> Iterator[Concern]:
+        """Yield the concern that this gateway, which runs a `file` by its hash, has another than most, and
+        gateways that have one name, except those that are `told` already."""
+        for name, pages in self._hearing.twins(self._clock(), MISSED * self._every_s):
+            where = f", with pages at {' and '.join(pages)}" if pages else ""
+            if name not in told:
+                text = f"several announce themselves by this name{where}: {TWINS}"
+                yield Concern("trouble", f"gateway {name}", text)
         notes = {name: heard.note for name, heard in self._known().items() if heard.note is not None}
         others = {name: note["file"] for name, note in notes.items()}
         yield from self._files.concerns(file, others, self._clock())

@@ -51,7 +51,7 @@ _LINK = {
 }  # fmt: skip
 _CLAIM = {
     "name": _TEXT, "part": Maybe(_TEXT), "order": _NUMBER, "ready": _YES, "holding": _YES,
-    "silent_ms": _NUMBER,
+    "silent_ms": _NUMBER, "host": Maybe(_TEXT),
 }  # fmt: skip
 _LEASE = {
     "bridge": _TEXT, "pattern": Maybe([_NUMBER]), "holder": _TEXT, "epoch": _NUMBER,

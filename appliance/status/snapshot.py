@@ -29,13 +29,14 @@ from bus.wire.frame import unpack
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
-    from bus.leases.group import Lease
+    from bus.leases.group import CandidateStatus, Lease
     from devices.tap.recorder import Recorder
 
 PIPES: Final = 64  # of one hub
 _READ: Final = 512  # values of devices
 _PARTS: Final = 10  # of one step
 _SHOWN_BYTES: Final = 64  # of the data of a value
+_HEARD_MS: Final = 1000  # a candidate without its links that was heard in the last second is there
 _EXACT = 1 << 53  # larger numbers are not exact in JSON
 _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
 Record = dict[str, Any]
@@ -181,6 +182,21 @@ def claims(reports: Iterable[Report]) -> dict[str, int]:
     for candidate in (one for report in reports for lease in report.leases for one in lease.candidates):
         heard[candidate.name] = min(candidate.silent_ms, heard.get(candidate.name, 1 << 62))
     return heard
+
+
+def twins(reports: Iterable[Report]) -> dict[str, list[str]]:
+    """Return the hosts of each gateway whose claims for one lease come from several to a broker here."""
+    found = dict[str, set[str]]()
+    for lease in (lease for report in reports for lease in report.leases):
+        for name in {one.name for one in lease.candidates}:
+            hosts = {one.host for one in lease.candidates if one.name == name and _is_heard(one)}
+            if len(hosts) > 1:
+                found.setdefault(name, set()).update(hosts)
+    return {name: sorted(hosts) for name, hosts in found.items()}
+
+
+def _is_heard(one: "CandidateStatus") -> bool:
+    return one.ready or one.silent_ms < _HEARD_MS
 
 
 def part_row(part: ShownPart, down_ms: Downs) -> Record:

@@ -11,6 +11,8 @@ from bus.report import READINGS
 Row = Mapping[str, Any]
 TROUBLE_MS = 3000
 """A link may be down for so long before that is trouble."""
+TWINS: Final = "stop one, or give it a name of its own"
+"""The advice where two gateways have one name."""
 HOLDS: Final = ("active", "orphan")
 """Roles of a gateway that forwards by a lease: an orphan goes on when all brokers have died."""
 _NAMED = "", "broker", "page", "values", READINGS

@@ -38,7 +38,8 @@ class Terms:
 class CandidateStatus(NamedTuple):
     """One candidate, for a status page.
 
-    `order`: 0 is the best. `holding`: the candidate says that it forwards.
+    `order`: 0 is the best. `holding`: the candidate says that it forwards. `host` is where its claims come
+    from.
     """
 
     name: str
@@ -46,6 +47,7 @@ class CandidateStatus(NamedTuple):
     ready: bool
     holding: bool
     silent_ms: int
+    host: str = ""
 
 
 class Lease(NamedTuple):
@@ -106,9 +108,8 @@ class Member:
     def status(self, now: float) -> CandidateStatus:
         """Return what a status page shows of this candidate."""
         claim = self.claim
-        return CandidateStatus(
-            claim.name, claim.order, self.fit(now), claim.holding, int(1000 * (now - self.heard_s))
-        )
+        silent_ms = int(1000 * (now - self.heard_s))
+        return CandidateStatus(claim.name, claim.order, self.fit(now), claim.holding, silent_ms, self.host)
 
 
 @dataclass(slots=True, eq=False)

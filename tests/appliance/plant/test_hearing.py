@@ -59,6 +59,22 @@ def test_with_keys_only_what_they_prove_counts_and_nobody_plays_one_again_that_h
     assert here.said["gw-b"].at_s == 0.0
 
 
+def test_two_processes_of_one_name_are_told_apart_and_one_that_was_started_again_is_not_two() -> None:
+    here = hearing()
+    for second, (started_ns, page) in enumerate(((1, "http://b"), (1, "http://b"), (2, "http://c"), (2, ""))):
+        here.hear(frame(time_ns=10**18 + second, started_ns=started_ns, page=page), float(second), 0)
+    assert list(here.twins(4.0, 12.5)) == []
+    here.hear(frame(time_ns=10**18, started_ns=1, page="http://b"), 5.0, 0)  # it was on its way for long
+    assert list(here.twins(5.0, 12.5)) == []
+    for name in ("gw-a", "gw-b"):  # also of our own name
+        for second in range(10, 14):
+            life = {"started_ns": 3 + second % 2, "page": f"http://{second % 2}"}
+            here.hear(frame(name, time_ns=10**18 + second, **life), float(second), 0)
+    assert list(here.twins(13.0, 12.5)) == [(name, ["http://0", "http://1"]) for name in ("gw-b", "gw-a")]
+    assert list(here.twins(100.0, 12.5)) == []
+    assert "gw-a" not in here.said
+
+
 def test_a_gateway_that_leaves_the_file_is_forgotten() -> None:
     here = hearing()
     here.hear(frame(), 0.0, 0)
