@@ -9,7 +9,7 @@ import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
@@ -39,7 +39,8 @@ _LEFT = {CLOSED_BY_PEER} | {
     words_of(OSError(number, os.strerror(number)))
     for number in (errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH)
 }  # faults of a peer that has gone
-_SERVED_S = 1.0  # without a handshake, a connection that lasted so long or brought something was a success
+SERVED_S: Final = 1.0
+"""Without a handshake, a connection that lasted so long or brought something was a success."""
 
 Connect = Callable[[AbstractEventLoop], Awaitable[socket.socket]]
 """A function that makes a connection.
@@ -395,7 +396,7 @@ class DialLink(_StreamLink):
         await gone.wait()
         if self._framing.handshake is not None:
             return pipe.ready
-        return pipe.stats.received > 0 or self._loop.time() - began_s > _SERVED_S
+        return pipe.stats.received > 0 or self._loop.time() - began_s > SERVED_S
 
     def close(self) -> None:
         """Stop dialling and close the peer. Idempotent."""

@@ -24,7 +24,7 @@ from bus.text import SAID_BYTES
 from bus.transports.framing import Framing
 from bus.transports.scratch import shared_scratch
 from bus.transports.stream import StreamPipe
-from bus.transports.tcp import ListenLink
+from bus.transports.tcp import SERVED_S, ListenLink
 from bus.urls import url_host
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import MESSAGE_BYTES_MAX
@@ -56,13 +56,15 @@ class TcpSpoken(SpokenLink):
 
     A peer that is asked has a connection only while this gateway may ask, as many devices take only one.
     Without, the link is up too: this gateway can take over. But where it could not connect when it last
-    tried, it tries on as a standby, and closes at once: else the lease would come back and go for ever.
+    tried, it tries on as a standby, and closes then: else the lease would come back and go for ever. Only a
+    connection that lasted, or that something came by, is a success: a device may accept and close at once.
     """
 
     def __init__(self, options: Tcp, protocol: Protocol, shed: Shed | None = None, **rest: Any) -> None:
         self.options = options
         self._watch: TimerHandle | None = None
         self._out_of_reach = False  # when it last tried
+        self._tried: Conversation | None = None  # a connection of a standby, which is to last for a while
         super().__init__(f"tcp:{options.device}", protocol, shed, options.queue_bytes, **rest)
 
     @property
@@ -90,15 +92,42 @@ class TcpSpoken(SpokenLink):
         super()._wait(why)
 
     def _go_up(self, device: Conversation) -> None:
-        self._out_of_reach = False
         if self._stands_by:
-            self._release(device)
-            return self._wait_to_ask()
+            return self._try_out(device)
         super()._go_up(device)
         cancel(self._watch)  # of a connection before, which was lost a moment ago
         if self.protocol.asks and self.pipe is not None:
             self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
         return None
+
+    def _try_out(self, device: Conversation) -> None:
+        """Keep a connection for a while, and say nothing: this gateway can take over if it lasts."""
+        self._tried, self.state = device, "waiting"
+        self._loop.add_reader(device.port.fileno(), self._on_tried)
+        self._timer = self._loop.call_later(SERVED_S, self._succeeded)
+
+    def _on_tried(self) -> None:
+        assert self._tried is not None
+        try:
+            came = self._tried.port.read()
+        except OSError as error:
+            self._end_trial()
+            return self._wait(words_of(error))
+        return self._succeeded() if came else None
+
+    def _succeeded(self) -> None:
+        """Let a connection go that has shown that the device is there."""
+        self._end_trial()
+        self._out_of_reach = False
+        self._pauses.reset()
+        self._begin()
+
+    def _end_trial(self) -> None:
+        cancel(self._timer)
+        device, self._tried = self._tried, None
+        if device is not None:
+            self._loop.remove_reader(device.port.fileno())
+            self._release(device)
 
     def _look_whether_still(self) -> None:
         """Close the connection as soon as another gateway asks."""
@@ -108,12 +137,14 @@ class TcpSpoken(SpokenLink):
             self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
             return
         self._generation += 1  # so that this does not count as a loss
+        self._out_of_reach = self._loop.time() - self._up_s < SERVED_S
         self.pipe.close()
         self.pipe = None
         self._begin()
 
     def close(self) -> None:
         cancel(self._watch)
+        self._end_trial()
         super().close()
 
     def _open_port(self) -> BytePort:

@@ -36,6 +36,7 @@ class Place:
     def __init__(self, may: bool) -> None:
         self.port, self.may, self.came = free_port(), may, 0
         self.live = set[asyncio.StreamWriter]()
+        self.closes = self.greets = False
         options = Tcp(host="127.0.0.1", port=self.port, mode="dial")
         retry: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.02}
         self.link = Trying(options, RECORD, may_act=lambda _: self.may, **retry)
@@ -46,11 +47,14 @@ class Place:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.came += 1
+        if self.closes:
+            return writer.close()
         self.live.add(writer)
+        writer.write(b"\0" if self.greets else b"")
         while await reader.read(256):
             pass
         self.live.discard(writer)
-        writer.close()
+        return writer.close()
 
     @asynccontextmanager
     async def device(self) -> AsyncIterator[None]:
@@ -84,7 +88,14 @@ async def test_a_gateway_that_could_not_connect_is_no_candidate_while_it_stands_
         assert place.link.state != "up"
 
 
-async def test_a_standby_that_could_connect_closes_at_once_and_counts_as_up() -> None:
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a connection count as one that lasted soon."""
+    monkeypatch.setattr("bridges.media.tcp.spoken.SERVED_S", 0.05)
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_standby_that_could_connect_closes_then_and_counts_as_up() -> None:
     async with opened() as place:
         await until(lambda: place.link.state == "waiting")
         place.may = False
@@ -95,6 +106,53 @@ async def test_a_standby_that_could_connect_closes_at_once_and_counts_as_up() ->
             await until(lambda: place.link.pipe is not None and len(place.live) == 1)
         assert place.came == 2
         assert place.link.losses <= 1  # that of the device which has gone
+
+
+async def test_a_standby_whose_connection_is_closed_at_once_is_no_candidate() -> None:
+    """Of two gateways at such a device each would be up whenever the other had tried in vain."""
+    async with opened() as place:
+        place.closes = True
+        async with place.device():
+            await until(lambda: place.came > 2)
+            place.may = False
+            await until(lambda: place.link.state != "up")
+            before, states = place.came, set[str]()
+            await until(lambda: states.add(place.link.state) is not None or place.came > before + 5)
+            assert "up" not in states
+            assert place.link.fault == "closed by the other end"
+            place.closes = False
+            await until(lambda: place.link.state == "up" and not place.live)
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_holder_that_is_closed_at_once_tries_before_it_counts_as_up() -> None:
+    async with opened() as place:
+        place.closes = True
+        async with place.device():
+            await until(lambda: place.link.losses > 0)
+            place.may = False
+            await place.more_tries()
+            assert place.link.state != "up"
+
+
+async def test_a_standby_to_which_something_is_said_need_not_wait() -> None:
+    async with opened() as place:
+        await until(lambda: place.link.state == "waiting")
+        place.may, place.greets = False, True
+        async with place.device():
+            await until(lambda: place.link.state == "up" and not place.live)
+        assert place.came == 1
+
+
+async def test_a_link_that_is_closed_while_it_tries_keeps_no_connection() -> None:
+    async with opened() as place:
+        await until(lambda: place.link.state == "waiting")
+        place.may = False
+        async with place.device():
+            await until(lambda: bool(place.live))
+            place.link.close()
+            await until(lambda: not place.live)
+        assert place.link.state == "closed"
 
 
 async def test_a_standby_that_never_tried_counts_as_up_and_does_not_try() -> None:
