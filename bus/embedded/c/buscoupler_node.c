@@ -1037,10 +1037,13 @@ void bcn_tcp_connected(struct bcn_tcp *tcp)
 #endif
 }
 
+#define LOST_OUT 1u /* what comes is taken all the same */
+#define LOST_IN 2u
+
 static int pass(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size)
 {
     if (size != 0u && tcp->lost == 0u && tcp->write(tcp->context, bytes, size) != 0) {
-        tcp->lost = 1u;
+        tcp->lost = LOST_OUT;
     }
     return tcp->lost != 0u ? BCN_LOST : BCN_OK;
 }
@@ -1092,7 +1095,7 @@ static void advance(struct bcn_tcp *tcp)
     const uint16_t size = extent(tcp->buffer, tcp->used);
     tcp->need = size == MORE ? (uint16_t)(ENVELOPE + FRAME_MIN) : size;
     if (size == ILLEGAL || (size == MORE && tcp->need > tcp->capacity)) {
-        tcp->lost = 1u;
+        tcp->lost |= LOST_IN;
     } else if (tcp->need == tcp->used || tcp->need > tcp->capacity) {
         const uint16_t used = tcp->used;
         tcp->skip = (uint16_t)(tcp->need - used);
@@ -1111,7 +1114,7 @@ static void advance(struct bcn_tcp *tcp)
 int bcn_tcp_feed(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size)
 {
     uint16_t i;
-    for (i = 0u; i < size && tcp->lost == 0u; i++) {
+    for (i = 0u; i < size && (tcp->lost & LOST_IN) == 0u; i++) {
         if (tcp->skip != 0u) {
             tcp->skip--;
         } else if (tcp->used < tcp->capacity) {
@@ -1120,7 +1123,7 @@ int bcn_tcp_feed(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size)
                 advance(tcp);
             }
         } else {
-            tcp->lost = 1u; /* a buffer below the 16 bytes that bcn_tcp_init asks for */
+            tcp->lost |= LOST_IN; /* a buffer below the 16 bytes that bcn_tcp_init asks for */
         }
     }
     return tcp->lost != 0u ? BCN_LOST : BCN_OK;

@@ -297,7 +297,8 @@ void bcn_tcp_connected(struct bcn_tcp *tcp);
  * driver did not take all of this frame or of an earlier one. */
 int bcn_tcp_publish(struct bcn_tcp *tcp, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size);
 #if BCN_RECEIVE
-/* Take bytes of the stream; call back for each frame: BCN_OK, or BCN_LOST: connect again. */
+/* Take bytes of the stream; call back for each frame: BCN_OK, or BCN_LOST: connect again. Where only sending failed,
+ * bytes are taken all the same: give it what came before the connection ended. */
 int bcn_tcp_feed(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size);
 #endif
 #endif

@@ -2,8 +2,11 @@
 
 import json
 import shutil
+import signal
 import socket
+import struct
 import subprocess
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from bus.wire.pattern import token
 from tests.bus.embedded.arduino import MISSING, sketch
 from tests.bus.embedded.cnode_support import SOURCE, STRICT, compiler
 from tests.helpers import ROOT
+from tests.helpers.peers import wait
 
 FOLDER = SOURCE.parent
 EXAMPLES = FOLDER / "examples"
@@ -110,6 +114,31 @@ def test_a_program_on_linux_publishes_shows_and_dials_again(program: Path, gatew
                 assert node.stdout.readline() == b"hello\n"
             with gateway.accept()[0] as peer:
                 assert next(_frames(peer)).type == 1
+        finally:
+            node.kill()
+
+
+def test_a_program_on_linux_shows_what_came_before_its_gateway_went(
+    program: Path, gateway: socket.socket
+) -> None:
+    """Stopped, it finds at once what came and that the other end takes nothing any more."""
+    port = str(gateway.getsockname()[1])
+    with subprocess.Popen([program, "127.0.0.1", port], stdout=subprocess.PIPE) as node:
+        try:
+            with gateway.accept()[0] as peer:
+                frames = _frames(peer)
+                assert next(frames).type == 1
+                node.send_signal(signal.SIGSTOP)
+                stopped_s = int(time.time())
+                said = b"".join(
+                    pack(1, [token("greenhouse"), token("show")], b"%03d" % number) for number in range(500)
+                )
+                peer.sendall(said)
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            wait(lambda: int(time.time()) > stopped_s)  # it is to send first
+            node.send_signal(signal.SIGCONT)
+            assert node.stdout is not None
+            assert [node.stdout.readline() for _ in range(500)] == [b"%03d\n" % one for one in range(500)]
         finally:
             node.kill()
 

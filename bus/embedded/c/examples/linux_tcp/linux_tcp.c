@@ -46,6 +46,16 @@ static int dial(const char *host, const char *port)
     return fd;
 }
 
+/* Read what came before the connection ended: the other end may have closed it, and sending has failed first. */
+static void read_rest(struct bcn_tcp *tcp, int fd)
+{
+    uint8_t bytes[512];
+    ssize_t got;
+    while ((got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+        (void)bcn_tcp_feed(tcp, bytes, (uint16_t)got);
+    }
+}
+
 /* Serve one connection until it ends. */
 static void serve(struct bcn_tcp *tcp, int fd, time_t began)
 {
@@ -59,6 +69,7 @@ static void serve(struct bcn_tcp *tcp, int fd, time_t began)
             const int size = snprintf(text, sizeof text, "%ld", (long)(now - began));
             told = now;
             if (bcn_tcp_publish(tcp, uptime, 2, (const uint8_t *)text, (uint16_t)size) != BCN_OK) {
+                read_rest(tcp, fd);
                 return;
             }
         }
