@@ -68,8 +68,9 @@ def test_two_processes_of_one_name_are_told_apart_and_one_that_was_started_again
     assert list(here.twins(5.0, 12.5)) == []
     for name in ("gw-a", "gw-b"):  # also of our own name
         for second in range(10, 14):
-            life = {"started_ns": 3 + second % 2, "page": f"http://{second % 2}"}
-            here.hear(frame(name, time_ns=10**18 + second, **life), float(second), 0)
+            life = second % 2
+            said = frame(name, time_ns=10**18 + second, started_ns=3 + life, page=f"http://{life}")
+            here.hear(said, float(second), 0)
     assert list(here.twins(13.0, 12.5)) == [(name, ["http://0", "http://1"]) for name in ("gw-b", "gw-a")]
     assert list(here.twins(100.0, 12.5)) == []
     assert "gw-a" not in here.said

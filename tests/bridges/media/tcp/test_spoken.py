@@ -117,7 +117,12 @@ async def test_a_standby_whose_connection_is_closed_at_once_is_no_candidate() ->
             place.may = False
             await until(lambda: place.link.state != "up")
             before, states = place.came, set[str]()
-            await until(lambda: states.add(place.link.state) is not None or place.came > before + 5)
+
+            def has_tried() -> bool:
+                states.add(place.link.state)
+                return place.came > before + 5
+
+            await until(has_tried)
             assert "up" not in states
             assert place.link.fault == "closed by the other end"
             place.closes = False

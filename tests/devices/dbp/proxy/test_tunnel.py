@@ -205,7 +205,8 @@ async def test_what_came_for_a_connection_that_is_not_made_yet_is_written_though
 
     monkeypatch.setattr(tunnel, "open_stream", late)
     with socket.create_server(("127.0.0.1", 0)) as service:
-        one, served, far = await dialling(*service.getsockname(), b"an order")
+        host, port = service.getsockname()
+        one, served, far = await dialling(host, port, b"an order")
         far.close()
         await served
         free.set()
