@@ -23,6 +23,7 @@ from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
 from bus.text import quoting
+from bus.tmq.address import look_up
 from bus.tmq.options import Options
 from bus.tmq.unread import LIMIT, Unread
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
@@ -105,6 +106,7 @@ class Peer:
         self._lookup: Task[None] | None = None
         self._timer: TimerHandle | None = None
         self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
+        self._failures = 0
         self._retry_s = self._asked_s = 0.0
 
     @property
@@ -228,14 +230,12 @@ class Peer:
 
     async def _look_up(self) -> None:
         """Look the name of the address up, each time that it is dialled: it may have moved."""
-        host, port = self.address
-        ipv4 = {"family": socket.AF_INET, "type": socket.SOCK_STREAM}
         try:
-            found = await self._loop.getaddrinfo(host, port, **ipv4)
-        except (OSError, UnicodeError) as error:
-            self._fail(error if isinstance(error, OSError) else OSError(str(error)))
+            found = await look_up(self._loop, self.address, self._failures)
+        except OSError as error:
+            self._fail(error)
         else:
-            self._dial((str(found[0][4][0]), port))
+            self._dial(found)
 
     def _dial(self, address: Address) -> None:
         try:
@@ -358,6 +358,7 @@ class Peer:
 
     def _fail(self, error: OSError) -> None:
         self._let_go()
+        self._failures += 1
         self.fault = words_of(error)
         if error.errno == errno.ETIMEDOUT and self._may_doubt:
             self.state, self._may_doubt = "doubted", False

@@ -2,9 +2,8 @@
 
 import logging
 import random
-import socket
 from asyncio import AbstractEventLoop, Future, Task, TimerHandle
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
+from bus.tmq.address import look_up
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, Refusal, Tokens, pack_hello
@@ -61,6 +61,7 @@ class Uplink(PeerOwner):
         self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
         self._looks = Backoff(options.return_s, options.return_s, random.uniform)
         self._failures = 0
+        self._failed = Counter[Address]()  # of each broker, by which the next address of its name is tried
         self._timer: TimerHandle | None = None
         self._refresh_s = self._repeat_s = self._return_s = 0.0
         self._unasked: list[Future[None]] = []
@@ -180,17 +181,15 @@ class Uplink(PeerOwner):
         return None
 
     async def _found(self, address: Address, trial: bool) -> None:
-        host, port = address
-        ipv4 = {"family": socket.AF_INET, "type": socket.SOCK_STREAM}
         try:
-            found = await self._loop.getaddrinfo(host, port, **ipv4)
-        except (OSError, UnicodeError) as error:
+            found = await look_up(self._loop, address, self._failed[address])
+        except OSError as error:
             del self._lookups[trial]
             if not trial:
-                self._move(f"{host}:{port}: {words_of(error)}")
+                self._move(f"{address[0]}:{address[1]}: {words_of(error)}")
         else:
             del self._lookups[trial]
-            self._dial((str(found[0][4][0]), port), trial)
+            self._dial(found, trial)
 
     def _dial(self, address: Address, trial: bool) -> None:
         made = self._make(address)
@@ -230,6 +229,7 @@ class Uplink(PeerOwner):
     def peer_failed(self, peer: Peer, reason: str) -> None:
         if peer is self._trial:
             self._trial = None
+            self._failed[self.brokers[self._trial_at]] += 1
             peer.close()
         elif peer is self._peer:
             self._move(f"{peer.name}: {reason}")
@@ -268,6 +268,7 @@ class Uplink(PeerOwner):
             peer.close()
         self.moves += 1
         self._failures += 1
+        self._failed[self.brokers[self._at]] += 1
         # no pause before the next of the list, and a growing one after each round without an answer
         pause_s = 0.0 if self._failures % len(self.brokers) else self._pauses.next_s()
         self._timer = self._loop.call_later(pause_s, self._begin, (self._at + 1) % len(self.brokers))

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from bus.wire.frame import pack
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.talker import send_whole
-from tests.helpers.tmq import StarvedClient
+from tests.helpers.tmq import StarvedClient, processed
 
 QUICK = Options(connect_s=0.1, doubt_s=0.2, verdict_s=0.05, retry_min_s=0.001, queue_bytes=1000)
 
@@ -45,7 +46,7 @@ def frame(number: int) -> bytes:
 
 
 def peer(
-    starved: StarvedClient, patient: bool = True, options: Options = QUICK
+    starved: StarvedClient, patient: bool = True, options: Options = QUICK, host: str = ""
 ) -> tuple[Peer, Stats, Failures]:
     stats, owner, loop = Stats(), Failures(), asyncio.get_running_loop()
 
@@ -53,7 +54,8 @@ def peer(
         return Hello(1, 1000, flags)
 
     setup = PeerSetup(loop, options, hello, stats, owner, lambda *_: None, patient)
-    made = Peer(starved.address, setup)
+    here, port = starved.address
+    made = Peer((host or here, port), setup)
     return made, stats, owner
 
 
@@ -222,3 +224,22 @@ async def test_what_comes_for_a_peer_that_has_gone_is_for_the_one_after_it() -> 
             assert await asyncio.to_thread(second.recv, 100) == frame(3)
         made.close()
     assert (heard, stats.balance()) == (4000, 0)
+
+
+async def test_after_a_failure_another_address_of_the_name_is_tried(
+    starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look_up(*_: object, **__: object) -> list[Any]:
+        places = ("127.0.0.2", starved.address[1]), starved.address
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+    await asyncio.to_thread(starved.process)
+    made, _, owner = peer(starved, patient=False, host="peer.example")
+    made.send(frame(0))
+    await until(lambda: bool(owner.reasons))
+    made.retry_now()
+    made.send(frame(1))
+    await processed(lambda: starved.messages, starved)
+    assert (starved.messages, owner.reasons) == ([b"1"], ["Connection refused"])
+    made.close()

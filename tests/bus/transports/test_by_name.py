@@ -1,13 +1,16 @@
 """Dialling by name: each address of the name is tried, in turn, by links and by ZeroMQ sockets."""
 
 import asyncio
+import contextlib
 import socket
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
 from bus.hub import Hub
+from bus.transports import sockets
 from bus.transports.links import make_link
 from bus.transports.sockets import connect_by_name
 from devices.dbp.zeromq.sockets import Socket
@@ -52,6 +55,30 @@ async def test_so_does_a_zeromq_socket(port: int) -> None:
         far.connect("gw.example", port)
         far.send([b"hello"])
         await until(lambda: heard)
+
+
+@pytest.fixture
+def full(port: int) -> Iterator[None]:
+    """A listener at the first address that takes nobody any more: connections to it wait for ever."""
+    with contextlib.ExitStack() as stack:
+        near = stack.enter_context(socket.create_server(("127.0.0.2", port), backlog=0))
+        for _ in range(4):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(near.getsockname())
+        yield
+
+
+@pytest.mark.usefixtures("full")
+async def test_an_address_that_never_answers_is_not_waited_for(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "_CONNECT_S", 3600.0)
+    with socket.create_server(("127.0.0.1", port)):
+        made, address = await connect_by_name(asyncio.get_running_loop(), "gw.example", port)
+        with made:
+            assert (address, made.getpeername()) == (("127.0.0.1", port), ("127.0.0.1", port))
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_where_none_takes_it_the_last_says_why(port: int) -> None:

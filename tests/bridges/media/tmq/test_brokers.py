@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -183,6 +184,25 @@ async def test_a_broker_moves_to_another_address(net: Network, monkeypatch: pyte
     where[:] = ["127.0.0.2"]
     await until(lambda: bus.link.state == "up" and bus.address in second.registry.subscribers(()))
     bus.link.close()
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+async def test_each_address_of_a_brokers_name_is_tried(
+    net: Network, monkeypatch: pytest.MonkeyPatch, is_refused: bool
+) -> None:
+    """At the first address nobody listens, or a program that never says a word."""
+    port = free_port()
+    broker = net.broker(f"tcp://127.0.0.1:{port}")
+
+    async def look_up(host: str, port: int, **_: Any) -> list[Any]:
+        found = ("127.0.0.2", "127.0.0.1")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in found]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+    with nullcontext() if is_refused else socket.create_server(("127.0.0.2", port)):
+        bus = Bus(f"tcp://gw-a.example:{port}", connect_s=0.1, retry_min_s=0.001)
+        await until(lambda: bus.link.state == "up" and bus.address in broker.registry.subscribers(()))
+        bus.link.close()
 
 
 async def test_a_broker_of_2015_names_the_subscribers_late_and_the_first_message_arrives(
