@@ -22,6 +22,7 @@ _UNUSED: Final = (
     "hive-service", "hive-shims", "hk2", "jersey", "lapack", "scala-compiler", "spark-graphx", "spark-hive",
     "spark-mllib", "spark-repl", "spire",
 )  # fmt: skip
+_FIRST: Final = ("spark-", "scala-library", "hadoop-client-api")
 _SIGNED: Final = ("janino", "commons-compiler")
 _SIGNATURES: Final = {".SF", ".RSA", ".DSA", ".EC"}
 
@@ -73,9 +74,14 @@ def _version(name: str) -> str:
 
 def needed(managed: bool = False) -> Iterator[Path]:
     """List the jars of a session, in order. One that is `managed` by YARN or Kubernetes needs their clients
-    too."""
+    too.
+
+    Java looks for a class in one jar after the other: those that most classes are from come first.
+    """
     left_out = _UNUSED if managed else _UNUSED + _MANAGERS
-    every = sorted((spark_home() / "jars").glob("*.jar"))
+    every = sorted(
+        (spark_home() / "jars").glob("*.jar"), key=lambda jar: (not jar.name.startswith(_FIRST), jar.name)
+    )
     return (jar for jar in every if not jar.name.startswith(left_out))
 
 

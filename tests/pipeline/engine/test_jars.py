@@ -54,3 +54,12 @@ def test_cluster_managers_clients_come_where_one_is_asked_for() -> None:
     assert alone < managed
     assert any(path.name.startswith("spark-kubernetes") for path in managed)
     assert any(path.name.startswith("spark-sql") for path in alone)
+
+
+def test_jars_that_most_classes_are_from_come_first() -> None:
+    """Java looks into one jar after the other for each class: Spark's own are last by their names."""
+    found = [path.name for path in jars.needed()]
+    of_spark = [name for name in found if name.startswith("spark-")]
+    assert of_spark
+    assert set(of_spark) <= set(found[: len(of_spark) + 2])
+    assert len(set(found)) == len(found)
