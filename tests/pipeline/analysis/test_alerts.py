@@ -21,6 +21,7 @@ from pipeline.analysis import watch, watched
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
+from pipeline.jobs.watch import chosen
 from tests.pipeline.analysis.watches import SECONDS, file, land, options, raised, run
 
 if TYPE_CHECKING:
@@ -157,7 +158,10 @@ def test_alerts_go_to_a_function_a_program_or_a_webhook(
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ncat > {tmp_path}/piped-$1\n")
     program.chmod(0o755)
-    run(options(tmp_path / "b", alert="value > 76", pipe=str(program)), spark, where)
+    sink = chosen(options(tmp_path / "b", alert="true", pipe=str(program)))
+    assert sink is not None
+    found = spark.createDataFrame([*enumerate(due)][::-1], "ts_ns bigint, value double")
+    watch.to_sink(sink)(found, 0)  # as each batch of the stream above was given to a function
     piped = (tmp_path / "piped-0").read_text().splitlines()
     assert [json.loads(line)["value"] for line in piped] == due
     with pytest.raises(PipelineError, match=r"alerts: .*--post http://127.0.0.1:1/: .*refused"):
