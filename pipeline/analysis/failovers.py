@@ -71,7 +71,7 @@ def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
     closing = run.groupBy(*_SERVICE).agg(F.max("end_ns").alias("last")).crossJoin(F.broadcast(ends))
     nobody, end_ns = F.lit(None).cast("string").alias("gateway"), F.col("start_ns").alias("end_ns")
     tail = closing.where("start_ns > last").select(*_SERVICE, nobody, "start_ns", end_ns)
-    in_time = Window.partitionBy(*_SERVICE).orderBy("start_ns", "end_ns")
+    in_time = Window.partitionBy(*_SERVICE).orderBy("start_ns", "end_ns", "gateway")
     before = F.max(F.struct("end_ns", "gateway")).over(in_time.rowsBetween(Window.unboundedPreceding, -1))
     joined = run.drop("run").unionByName(tail).withColumn("before", before).where("before is not null")
     gap = F.col("start_ns") - F.col("before.end_ns")

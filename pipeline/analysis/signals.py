@@ -35,7 +35,8 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
     pause = F.greatest(F.col("first_ns") - before, F.lit(0).cast("bigint"))
     every = Window.partitionBy(*KEYS)
     mean = F.sum(F.col("mean") * F.col("numbers")).over(every) / F.sum("numbers").over(every)
-    each = sums.withColumns({"before_ns": before, "pause_ns": pause, "mean_of_all": mean})
+    most = {f"most_{name}": F.max(name).over(every) for name in ("pause_ns", "longest_ns")}
+    each = sums.withColumns({"before_ns": before, "pause_ns": pause, "mean_of_all": mean}).withColumns(most)
     apart = F.col("mean") - F.col("mean_of_all")
     found = (
         with_first(each, "is_last", KEYS, *_latest())
@@ -53,9 +54,9 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
             F.sum("nans").alias("nans"),
             (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > round(gap_ms * 1e6)))).alias("gaps"),
             F.max("longest_ns").alias("within_ns"),
-            F.max_by("longest_from_ns", "longest_ns").alias("within_from_ns"),
+            _start_of("longest_ns", "longest_from_ns").alias("within_from_ns"),
             F.max("pause_ns").alias("between_ns"),
-            F.max_by("before_ns", "pause_ns").alias("between_from_ns"),
+            _start_of("pause_ns", "before_ns").alias("between_from_ns"),
             F.sum("outside").alias("outside"),
         )
     )
@@ -64,6 +65,11 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
 
 def _latest() -> "list[Column]":
     return [F.desc(name) for name in ("last_ns", *_LAST)]
+
+
+def _start_of(length: str, start: str) -> "Column":
+    """Aggregate to the start of the longest; of several so long, the first."""
+    return F.min(F.when(F.col(length) == F.col(f"most_{length}"), F.col(start)))
 
 
 def _one(condition: "Column") -> "Column":
@@ -115,7 +121,8 @@ def _joined(parts: "DataFrame") -> "DataFrame":
     """Join runs out of range that go on from one batch to the next."""
     is_run = F.col("kind") == OUTSIDE
     some = parts.where(is_run | ((F.col("kind") == SEEN) & (F.col("is_first") == 0)))
-    in_order = Window.partitionBy(*KEYS).orderBy("start_ns", F.desc("kind"), "end_ns")  # seen first
+    seen_first = "start_ns", F.desc("kind"), "end_ns", "is_first"
+    in_order = Window.partitionBy(*KEYS).orderBy(*seen_first)
     goes_on = is_run & (F.col("is_first") == 1) & (F.coalesce(F.lag("is_last").over(in_order), F.lit(0)) == 1)
     numbered = some.withColumn("is_new", _one(~goes_on))
     whole = in_order.rowsBetween(Window.unboundedPreceding, 0)

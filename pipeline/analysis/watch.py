@@ -195,7 +195,7 @@ def to_sink(sink: Sink) -> "Callable[[DataFrame, int], None]":
 
     def batch(found: "DataFrame", number: int) -> None:
         line = F.to_json(F.struct(*found.columns)).alias("line")
-        rows = found.orderBy("ts_ns").select(line).limit(LINES_MOST + 1).collect()
+        rows = found.orderBy("ts_ns", line).select(line).limit(LINES_MOST + 1).collect()
         lines = [row.line for row in rows[:LINES_MOST]]
         if len(rows) > LINES_MOST:
             lines.append(json.dumps({CUT: True, "alerts": found.count()}))

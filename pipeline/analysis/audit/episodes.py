@@ -26,7 +26,6 @@ BY_ENVELOPE: Final = "envelope"
 BOTH: Final = "content, envelope on trunks"
 """The ways by which rows are matched to a frame."""
 
-_LATE: Final = 1 << 60
 _OF_FRAME: Final = ("origin", "seq", "token", "flow", "begun")
 
 
@@ -91,7 +90,7 @@ def _joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
         F.col("origin").isNotNull(), F.struct(F.col("first_at").alias("at"), late_ns.alias("late"))
     )
     found = rows.withColumn("known", known)
-    last = found.withColumn("known", F.last("known", ignorenulls=True).over(of_gateway))
+    last = found.withColumn("known", F.max("known").over(of_gateway))  # of one time, the one most late
     is_near = F.col("first_at") - F.col("known.at") <= window_ns
     late = F.coalesce(F.when(is_near, F.col("known.late")), F.lit(0))
     times = {"from_joined": F.col("first_at") - late, "to_joined": F.col("last_at") - late}
@@ -120,13 +119,17 @@ def summarised(counts: "DataFrame", known: "Iterable[str]", span: Span = WHOLE) 
     times, envelope, how it was `matched`, and whether it began `inside` the span."""
     one = F.xxhash64("gateway", "hub", "bus", "dir", "n")
     heard_ns, heard_at = (F.when(received(), F.col(name)) for name in ("first_ns", "first_at"))
-    order = heard_at + F.when(F.col("bus").isin(sorted(known)), F.lit(0)).otherwise(F.lit(_LATE))
-    marked = with_first(counts, "is_first", EPISODE, heard_at.asc_nulls_last(), "hub", "bus")
+    in_order = heard_at.asc_nulls_last(), "hub", "bus"
+    is_home = received() & F.col("bus").isin(sorted(known))
+    marked = with_first(counts.withColumn("is_home", is_home), "is_first", EPISODE, *in_order)
+    marked = with_first(marked, "is_best", (*EPISODE, "is_home"), *in_order)
     marked = marked.withColumn("is_opener", F.col("is_first") & received())
+    at_home, of_opener = F.col("is_home") & F.col("is_best"), F.col("is_opener")
+    firsts = [F.max(F.when(one, F.col("bus"))) for one in (at_home, of_opener)]
     return marked.groupBy(*EPISODE).agg(
         F.bit_xor(one).alias("fault_pattern"),
         F.collect_list(F.struct("gateway", "hub", "bus", "dir", "n")).alias("seen"),
-        F.coalesce(F.min_by("bus", order), F.lit("")).alias("first"),
+        F.coalesce(*firsts, F.lit("")).alias("first"),
         *(F.max(F.when(F.col("is_opener"), F.col(name))).alias(f"opener_{name}") for name in ("hub", "bus")),
         F.coalesce(F.min(heard_ns), F.min("first_ns")).alias("ts_ns"),
         span.inside(F.min("first_ns")).alias("inside"),

@@ -90,11 +90,12 @@ class Segment:
 
 
 def by_segment(seen: Iterable[Seen], hearers: Hearers = NO_HEARERS) -> dict[str, Segment]:
-    """Group what hubs saw by segment. `hearers` names the segments that have some."""
+    """Group what hubs saw by segment, in the order of names: rows come in any. `hearers` names the segments
+    that have some."""
     found = dict[str, Segment]()
     for one in seen:
         found.setdefault(one.segment, Segment(one.segment in hearers)).add(one)
-    return found
+    return dict(sorted(found.items()))
 
 
 def homes(segments: Mapping[str, Segment], first: str, flow: int, routes: Routes) -> dict[str, int]:

@@ -119,7 +119,8 @@ def judge_many(
 
 
 def fault_patterns(episode_rows: "DataFrame") -> Iterator[Found]:
-    """Reduce episodes to fault patterns, a few dozen as a rule."""
+    """Reduce episodes to fault patterns, a few dozen as a rule. Any episode of one has seen what the others
+    have, though in another order."""
     found = episode_rows.groupBy(*FAULT_PATTERN).agg(
         F.first("seen").alias("seen"), F.count(F.when(F.col("inside"), 1)).alias("episodes")
     )

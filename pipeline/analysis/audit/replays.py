@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 STOOD_BY: Final = "stood_by"
 """The column that tells whether a row is of what came in while the bridge stood by."""
 _FRAME: Final = ("key", "hub", "origin", "seq")
+_FIRST: Final = ("first_ns", "bus", "dir", "gateway", "last_ns")
+"""The order of a frame's rows."""
 
 
 def stood_by() -> "Column":
@@ -69,7 +71,7 @@ def with_entries(rows: "DataFrame", joins: Mapping[str, frozenset[str]], by_enve
     of_them = rows.where(F.col("hub").isin(sorted(joins)))
     table = F.broadcast(local_table(rows.sparkSession, {"hub": str, "side": str}, known))
     its_own = [name for name in rows.columns if name not in (*_FRAME, "bus", "dir", "n", STOOD_BY)]
-    ordered = with_first(of_them, "is_first", _FRAME, "first_ns", "bus", "dir")
+    ordered = with_first(of_them, "is_first", _FRAME, *_FIRST)
     frames = ordered.groupBy(*_FRAME).agg(
         F.max(received()).alias("came"),
         F.collect_set(F.when(sent(), F.col("bus"))).alias("put"),

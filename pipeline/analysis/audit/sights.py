@@ -169,7 +169,7 @@ def _entries(
 ) -> Iterator[tuple[int, int, int]]:
     """Yield, for each frame, its first row, the segment that it came from, and how often it came."""
     frame = numbers(*put.frame)
-    order = np.lexsort((put.bus, put.first_ns, frame))
+    order = np.lexsort((put.last_ns, put.gateway, put.bus, put.first_ns, frame))
     for rows in np.split(order, np.flatnonzero(np.diff(frame[order])) + 1) if len(order) else ():
         first = int(rows[0])
         sides = joins[names.hub[put.hub[first]]] - {names.bus[bus] for bus in put.bus[rows]}
@@ -194,7 +194,9 @@ def divided(its: Sights, at: Places, window_ns: int, span: Span) -> Ints:
 def _late(its: Sights, window_ns: int) -> Ints:
     """Return how late each row is."""
     behind = its.first_at - _least(its.first_at, numbers(its.key, its.enveloped, its.origin, its.seq))
-    order, begins = groups(its.key, its.gateway, its.first_at)
+    by_late = np.argsort(behind, kind="stable")  # so that of rows of one time the one most late is the last
+    order, begins = groups(its.key[by_late], its.gateway[by_late], its.first_at[by_late])
+    order = by_late[order]
     at, owner = its.first_at[order], numbers(its.key, its.gateway)[order]
     last_of_time = np.append(begins[1:], len(order))[group_in_order(len(order), begins)] - 1
     rows = np.where(its.enveloped[order], np.arange(len(order)), -1)

@@ -46,5 +46,5 @@ def with_cause(found: "DataFrame", rows: "DataFrame") -> "DataFrame":
     began = F.col("to").isNotNull() & F.col("told").startswith(_TAKEOVER)
     told = events(rows).withColumnsRenamed({"hub": "bridge", "cause": "told"})
     joined = found.join(F.broadcast(told), its & near, "left")
-    last = first_of(joined, found.columns, F.desc(began), F.desc("ts_ns"))
+    last = first_of(joined, found.columns, F.desc(began), F.desc("ts_ns"), "told")
     return last.select(*found.columns, F.col("told").alias("cause"))

@@ -86,7 +86,7 @@ def _bins(rows: "DataFrame") -> set[Place]:
     bins = numbers.groupBy(*_RUN, "bin").agg(*its).withColumns(before)
     is_back = f"from_ns < was_ns - {BACK_NS}"
     is_ahead = f"from_ns > was_ns + {AHEAD_NS} OR to_ns > from_ns + {BACK_NS}"
-    some = bins.where(f"{is_back} OR {is_ahead}").orderBy("from_ns").limit(_BINS_MOST)
+    some = bins.where(f"{is_back} OR {is_ahead}").orderBy("from_ns", *_RUN, "bin").limit(_BINS_MOST)
     both = ((row, number) for row in some.collect() for number in (row.before, row.bin))
     return {(*row[:2], number, row.bin) for row, number in both if number is not None}
 

@@ -97,3 +97,14 @@ def test_of_equal_frames_one_that_nobody_heard_was_lost_before_one_that_another_
         Fault("right", "lost", "at the sender", A, 1),
         Fault("right", "lost", "on the way", None, 1),
     ]
+
+
+def test_the_order_of_rows_changes_nothing() -> None:
+    """Two segments on which a hub may or may not have heard itself: each guess depends on those before it."""
+    routes = {("left", 7): frozenset({"right"}), ("right", 7): frozenset({"left"})}
+    routes["up", 7] = frozenset({"left", "right"})
+    seen = [
+        Seen(A, "right", RX, 2), Seen(A, "right", TX, 2), Seen(B, "left", TX, 2),
+        Seen(B, "right", RX, 1), Seen(B, "up", RX, 2), Seen(B, "up", TX, 2),
+    ]  # fmt: skip
+    assert explain(seen, "left", 7, routes, WAYS) == explain(seen[::-1], "left", 7, routes, WAYS)
