@@ -60,6 +60,7 @@ class BusPart(BasePart):
         self.hub = self._make_hub(resolved)
         self._ends = Draft[BusLink]([], self._plans(resolved)).ends
         self._failed: list[LinkRow] = []
+        self._note_rows()
         self._announcer = Announcer()
         self._greeter = Greeter(self.title)
 
@@ -170,7 +171,11 @@ class BusPart(BasePart):
 
         The journal's come first: of two faults, the part tells that by which messages are lost.
         """
-        return apart([*self.watched, *map(self._row, self._ends), *self._failed])
+        return self._rows if self._journal is None else apart([*self.watched, *self._rows])
+
+    def _note_rows(self) -> None:
+        """Note the rows of links, which change as the part opens and at reloads only."""
+        self._rows = apart([*map(self._row, self._ends), *self._failed])
 
     @property
     def watched(self) -> list[LinkRow]:
@@ -232,6 +237,7 @@ class BusPart(BasePart):
                 self._ends = [other for other in self._ends if other is not end]
                 self._failed.append(self._row(end, trouble[0].detail))
             failed += trouble
+        self._note_rows()
         self._announcer.say(loop, self._announcements())
         self._greet()
         return failed
@@ -282,6 +288,7 @@ class BusPart(BasePart):
                 end.link.rehome(self._hub_of(end, self._loop))
         elif isinstance(self.hub, Bridge) and self.hub.origin != origin:
             self.hub.revise(origin, ())
+        self._note_rows()
 
     def close(self) -> None:
         self._turns.close()

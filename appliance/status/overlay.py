@@ -214,6 +214,8 @@ def _lines(hub: str, crossing: Sequence[str]) -> tuple[str, ...]:
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return what the links of an edge have dropped, rejected and filtered since their start."""
+    if not any(row["dropped"] or row["rejected"] for row in rows):  # as of most
+        return ()
     sums = Stats()
     for row in rows:
         for reason, count in row["dropped"].items():

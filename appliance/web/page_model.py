@@ -37,6 +37,8 @@ _ALARMS: Final = {"raised": 0, "acknowledged": 1, "cleared": 2}
 Status = Mapping[str, Any]
 Marks = Mapping[str, Mapping[str, Any]]
 _NO_MARKS: Final[Marks] = {}
+_Known = Mark | Mapping[str, Any]
+"""A mark of this gateway's, or one that another gateway has said."""
 _NOTHING: Final[Status] = {"received": 0, "sent": 0}
 
 
@@ -44,7 +46,7 @@ class PageModel:
     """The maker of events for all open pages. `first` makes that for a new page."""
 
     def __init__(self) -> None:
-        self._last: tuple[dict[str, Any], Marks] = {}, {}
+        self._last: tuple[dict[str, Any], Mapping[str, _Known]] = {}, {}
 
     @property
     def knows(self) -> bool:
@@ -57,28 +59,30 @@ class PageModel:
         `others` are the marks that other gateways have said of their own things. A thread may do this.
         """
         before = self._last[1]
-        now = {**shown_marks(marks(status)), **others}
+        now: dict[str, _Known] = {**marks(status), **others}
         changed = {name: mark for name, mark in now.items() if before.get(name) != mark}
-        gone = shown_marks({name: Mark("idle") for name in before if name not in now})
+        gone = {name: Mark("idle") for name in before if name not in now}
         fields = page_fields(status)
         self._last = fields, now
-        return fields | {"marks": changed | gone}
+        return fields | {"marks": _shown(changed | gone)}
 
     def first(self) -> dict[str, Any]:
         """Return the event of the last status for a new page, with all marks."""
         fields, marks = self._last
-        return fields | {"marks": dict(marks)}
+        return fields | {"marks": _shown(marks)}
+
+
+def _shown(found: Mapping[str, _Known]) -> dict[str, Any]:
+    """Return marks as pages get them. Those of others are as they were said."""
+    own = {name: mark for name, mark in found.items() if isinstance(mark, Mark)}
+    return {**found, **shown_marks(own)}
 
 
 def page_fields(status: Status) -> dict[str, Any]:
     """Return the fields that a page shows beside the picture, as texts ready to be shown."""
     health = status.get("health", {})
     crossing = {hub["part"]: list(_heartbeats(hub)) for hub in status["hubs"] if hub["part"]}
-    rows = list(_rows(status))
-    shown = nlargest(ROWS, rows, key=lambda row: row["weight"])
-    places = {id(row): place for place, row in enumerate(rows)}
-    shown.sort(key=lambda row: places[id(row)])
-    shown = [{key: value for key, value in row.items() if key != "weight"} for row in shown]
+    rows = [(hub["name"], row) for hub in status["hubs"] for row in _told(hub)]
     drops, alarms = list(_drops(status)), list(_alarms(status))
     return {
         "time_ns": status["time_ns"], "started_ns": status["started_ns"],
@@ -89,7 +93,7 @@ def page_fields(status: Status) -> dict[str, Any]:
         "reasons": health.get("reasons", []),
         "plant": {key: status["plant"][key] for key in ("word", "line")} if "plant" in status else {},
         "drawn": drawn(status), "totals": _totals(status),
-        "rows": shown, "more_rows": len(rows) - len(shown),
+        "rows": [_row(*rows[place]) for place in _heaviest(rows)], "more_rows": max(0, len(rows) - ROWS),
         "drops": sorted(drops, key=lambda row: row["filtered"])[:DROPS],
         "more_drops": max(0, len(drops) - DROPS),
         "roles": list(_roles(status)),
@@ -143,19 +147,26 @@ def _told(hub: Status) -> list[Status]:
     return [row for row in hub["links"] if row.get("far") != "broker"]
 
 
-def _rows(status: Status) -> Iterator[dict[str, Any]]:
-    """Yield the links. Those with trouble or traffic weigh most."""
-    for hub in status["hubs"]:
-        for row in _told(hub):
-            rates, state, sign = row.get("rates", {}), state_word(row), sign_of(row)
-            crossing = [rates.get(key, 0.0) for key in ("received_per_s", "sent_per_s")]
-            yield {
-                "hub": hub["name"], "link": label(row), "state": state, "sign": sign,
-                "fault": "; ".join(filter(None, (fault(row), *kept(row)))),
-                "peers": row["live"], "in": f"{short(crossing[0])}/s", "out": f"{short(crossing[1])}/s",
-                "queued": row["queued"], "dropped": lost(row["dropped"]), "filtered": filtered(row),
-                "weight": (sign != "ok", sum(crossing), row["received"] + row["sent"]),
-            }  # fmt: skip
+def _heaviest(rows: Sequence[tuple[str, Status]]) -> list[int]:
+    """Return the places of the rows that are shown, in order: of those with most trouble or traffic."""
+    weights = [(sign_of(row) != "ok", sum(_crossing(row)), row["received"] + row["sent"]) for _, row in rows]
+    return sorted(nlargest(ROWS, range(len(rows)), key=weights.__getitem__))
+
+
+def _crossing(row: Status) -> tuple[float, float]:
+    """Return the rates of what comes by a link and of what goes; 0 where none are known."""
+    rates = row.get("rates", _NOTHING)
+    return rates.get("received_per_s", 0.0), rates.get("sent_per_s", 0.0)
+
+
+def _row(hub: str, row: Status) -> dict[str, Any]:
+    crossing = [f"{short(rate)}/s" for rate in _crossing(row)]
+    return {
+        "hub": hub, "link": label(row), "state": state_word(row), "sign": sign_of(row),
+        "fault": "; ".join(filter(None, (fault(row), *kept(row)))),
+        "peers": row["live"], "in": crossing[0], "out": crossing[1],
+        "queued": row["queued"], "dropped": lost(row["dropped"]), "filtered": filtered(row),
+    }  # fmt: skip
 
 
 def _drops(status: Status) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,7 @@ class Stream:
 
     def __init__(self, view: View, loop: AbstractEventLoop, on_slow: Callable[[], None]) -> None:
         self._view, self._loop, self._on_slow = view, loop, on_slow
-        self.viewers: dict[Viewer, bool] = {}  # whether it has a status
+        self.viewers = set[Viewer]()
         self._model = PageModel()
         self._task: Task[None] | None = None
 
@@ -41,13 +41,13 @@ class Stream:
         """Send a new viewer the whole status, and from then on the changes."""
         if self._task is None:
             self._model, self._task = PageModel(), self._loop.create_task(self._run())
-        self.viewers[viewer] = self._model.knows
+        self.viewers.add(viewer)
         if self._model.knows:
             viewer.give(event(self._model.first()))
 
     def remove(self, viewer: Viewer) -> None:
         """Send nothing more to a viewer. Do nothing if the viewer is unknown."""
-        self.viewers.pop(viewer, None)
+        self.viewers.discard(viewer)
 
     async def _run(self) -> None:
         try:
@@ -60,21 +60,18 @@ class Stream:
     async def _tick(self) -> None:
         status = await snapshot_in_turns(self._view, 0)
         others = {} if self._view.plant is None else dict(self._view.plant.marks())
-        changes, whole = await asyncio.to_thread(self._events, status, others)
-        for viewer, has_status in list(self.viewers.items()):
+        changes = await asyncio.to_thread(self._changes, status, others)
+        for viewer in list(self.viewers):
             if viewer.waiting_bytes > QUEUE_BYTES:
                 self._on_slow()
                 self.remove(viewer)
                 viewer.close()
             else:
-                viewer.give(changes if has_status else whole)
-                self.viewers[viewer] = True
+                viewer.give(changes)
 
-    def _events(self, status: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[bytes, bytes]:
-        """Return the event of a status for pages that have one before, and for others."""
-        is_first = not self._model.knows
-        changes = event(self._model.take(status, others))
-        return changes, changes if is_first else event(self._model.first())
+    def _changes(self, status: Mapping[str, Any], others: Mapping[str, Any]) -> bytes:
+        """Return the event of a status; the first has the whole of it."""
+        return event(self._model.take(status, others))
 
     def close(self) -> None:
         """Close all viewers. Idempotent."""

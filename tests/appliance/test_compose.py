@@ -193,3 +193,19 @@ async def test_a_broker_greets_the_other_brokers_and_not_itself() -> None:
     await until(lambda: all(broker.counts["peers"] and broker.counts["accepted"] for broker in found))
     assert [broker.counts["accepted"] for broker in found] == [1, 1]
     appliance.close()
+
+
+async def test_the_rows_of_a_bus_are_made_anew_at_reloads_only() -> None:
+    ports = free_port(), free_port(), free_port()
+    text = "name: t\ngateways: {{gw: {{address: 127.0.0.1}}}}\nbuses: {{one: {{on: gw, listen: {0}}}}}\n"
+    places = [f"tcp://127.0.0.1:{port}" for port in ports]
+    appliance = appliance_of(loads(text.format(places[:2])), "gw")
+    appliance.open(asyncio.get_running_loop())
+    bus = appliance.parts["bus one"]
+    before = bus.rows
+    assert [row.label for row in before] == [f"listen {place}" for place in places[:2]]
+    assert bus.rows is before
+    reloaded(appliance, loads(text.format(places[1:])))
+    assert [row.label for row in bus.rows] == [f"listen {place}" for place in places[1:]]
+    assert bus.rows[0].link is before[1].link
+    appliance.close()

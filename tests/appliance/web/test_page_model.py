@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.dom.minidom import parseString
 
 import pytest
 
 from appliance.status.terminal import links
+from appliance.web import page_model
 from appliance.web.page_model import DROPS, ROWS, PageModel, page_fields
 from appliance.web.stream import event
 from bus.reasons import DROPPED, REJECTED, Reason, kind_of
@@ -347,3 +348,16 @@ def test_what_other_gateways_say_of_their_own_things_goes_before_what_is_seen_fr
     gone = model.take(status(gateways={"gw": "", "other": ""}))["marks"]
     assert gone["bus b"]["state"] == "idle"
     assert gone["gateway other"]["text"] == "lives"
+
+
+def test_only_the_rows_that_are_shown_are_worded(monkeypatch: pytest.MonkeyPatch) -> None:
+    worded = list[str]()
+
+    def label(one: Mapping[str, Any]) -> str:
+        worded.append(one["name"])
+        return str(one["name"])
+
+    monkeypatch.setattr(page_model, "label", label)
+    many = [row(f"r{number}", received=number) for number in range(3 * ROWS)]
+    assert len(page_fields(status(*many))["rows"]) == ROWS
+    assert worded == [f"r{number}" for number in range(2 * ROWS, 3 * ROWS)]
