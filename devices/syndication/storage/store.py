@@ -222,6 +222,18 @@ class Store:
 
         return job
 
+    def _adding(self) -> Callable[[], object]:
+        """Return a job that adds what came to a file that has not been read to its end."""
+        changes: Mapping[str, Entry | None] = self._pending
+        if self._anew:  # what was forgotten since then stays in the file
+            changes = {entry.id: entry for entry in self._entries()}
+
+        def job() -> None:
+            clock_s = self._database.open() - time.monotonic()  # it may not have been opened yet
+            self._database.write(time.monotonic() + clock_s, _by_clock(changes, clock_s), anew=False)
+
+        return job if changes else _nothing
+
     def _written(self, count: int, size_bytes: int) -> None:
         self.counts["stored"] += count
         if self.fault:
@@ -261,12 +273,6 @@ class Store:
         self._late.cancel()
         if self._timer is not None:
             self._timer.cancel()
-        if self._pending and not self._loaded and not self.fault:
-            log.warning(
-                "%s: %s: the last changes are lost: what is stored was still being read",
-                self._name,
-                self.path,
-            )
         ended: list[Done[None]] = []
         last = self._last()
         thread.submit(lambda: ended.append(Done(last)), _nothing)
@@ -278,7 +284,9 @@ class Store:
 
     def _last(self) -> Callable[[], None]:
         """Return the last job of the thread: write, and close the file."""
-        write = self._writing() if self._loaded and not self.fault else _nothing
+        write: Callable[[], object] = _nothing
+        if not self.fault:
+            write = self._writing() if self._loaded else self._adding()
 
         def job() -> None:
             try:

@@ -42,17 +42,36 @@ async def test_changes_before_it_is_open_and_after_the_last_transaction_are_stor
     assert {stored.id for stored in found} == {"before", "after"}
 
 
-@pytest.mark.parametrize("said", [True, False])
-async def test_what_comes_while_the_file_is_read_and_is_not_stored_at_the_end_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, said: bool
+@pytest.mark.parametrize("inherits", [False, True])
+async def test_what_comes_while_the_file_is_read_is_added_to_it_at_the_end(
+    open_store: Open, caplog: pytest.LogCaptureFixture, inherits: bool
 ) -> None:
-    memory = Memory(tmp_path / "s.db")
-    memory.open()
-    if said:
-        memory.say("a", {"n": 1})
-    memory.store.close()
-    told = [line for line in caplog.messages if "what is stored was still being read" in line]
-    assert len(told) == said
+    first = open_store()
+    for id in "abc":
+        first.say(id, {"n": 1})
+    first.store.close()
+    second = Memory(first.store.path)
+    second.say("d", {"n": 2})
+    if inherits:
+        second.store.inherit(None)
+    second.open()
+    second.say("a", {"n": 2})
+    second.store.close()
+    assert not second.restored
+    assert not caplog.messages
+    assert await again(open_store, first) == {"a": {"n": 2}, "b": {"n": 1}, "c": {"n": 1}, "d": {"n": 2}}
+
+
+async def test_what_is_forgotten_while_the_file_is_read_does_not_come_back(open_store: Open) -> None:
+    first = open_store()
+    first.say("a", {"n": 1})
+    first.say("b", {"n": 1})
+    first.store.close()
+    second = Memory(first.store.path)
+    second.open()
+    second.forget("a")
+    second.store.close()
+    assert await again(open_store, first) == {"b": {"n": 1}}
 
 
 async def test_many_changes_of_one_producer_are_one_write(open_store: Open) -> None:
