@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from bus.client.socket import Bus
 from bus.errors import FrameError
 from bus.hub import Hub, Link, Pipe
+from bus.machine.parents import ending_with_us
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import PUB, frame_bytes, pack, unpack
 from bus.wire.pattern import Pattern, token
@@ -151,6 +152,7 @@ class Foreign(Member):
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C must not end it before the count
+            preexec_fn=ending_with_us(),
         )
         assert self._process.stdout is not None
         self._task = asyncio.create_task(self._read(self._process.stdout))

@@ -16,6 +16,7 @@ from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
+from bus.machine.parents import ending_with_us
 from bus.machine.scratch import Scratch
 
 PARTS = ("plant", "office", "coupler")
@@ -148,7 +149,7 @@ class Scene:
         command += [*(["--only", part] if part else []), "--run-directory", str(self._directory)]
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *command, stdout=PIPE, stderr=log, start_new_session=True
+                *command, stdout=PIPE, stderr=log, start_new_session=True, preexec_fn=ending_with_us()
             )
         assert process.stdout is not None
         await process.stdout.readline()  # it prints this line once it listens

@@ -6,5 +6,5 @@ and `openings` take turns there. `addresses` knows our own, `groups` keeps those
 finds who has a port or a device, `wake_hook` notices when a process stood still, `stops` tells whether it
 was late or stopped, and `real_time` gives the event loop its turn at once. `late` puts off OpenSSL, and
 `digest` does without it. `lasting` says when a file of certificates ends, and `programs` whether one can be
-run. `of_loop` has what a loop shares, and `hosts` take turns in it.
+run; `parents` lets children end with theirs. `of_loop` has what a loop shares, and `hosts` take turns in it.
 """

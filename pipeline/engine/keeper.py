@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from bus.machine.parents import ending_with_us
 from bus.machine.permissions import write_secret
 from pipeline.engine import java
 from pipeline.engine.archives import archive, store
@@ -125,7 +126,11 @@ def watch(jvm: Jvm, gateway: Any, use: BinaryIO, told: Path, rehearsal: str) -> 
         if what == "tidy":
             newest = tidy(gateway, newest)
         if what == "rehearse":
-            rehearsing = subprocess.Popen([sys.executable, "-P", "-m", rehearsal], stdin=subprocess.DEVNULL)
+            rehearsing = subprocess.Popen(
+                [sys.executable, "-P", "-m", rehearsal],
+                stdin=subprocess.DEVNULL,
+                preexec_fn=ending_with_us(),
+            )
         if what == "busy" and rehearsing is not None:
             rehearsing.kill()
             rehearsing.wait()

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from bus.machine.parents import ending_with_us
 from bus.machine.permissions import make_private, write_secret
 from bus.machine.scratch import Scratch
 from pipeline.engine import java
@@ -69,7 +70,9 @@ def url(port: int) -> str:
 def warm_up(port: int, rehearsal: str) -> "subprocess.Popen[bytes]":
     """Start a process that runs small jobs, so that the server's Java compiles most of what jobs need."""
     words = [sys.executable, "-P", "-m", rehearsal, url(port)]
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=ending_with_us()
+    )
 
 
 def command(port: int, memory: str) -> list[str]:
@@ -98,7 +101,8 @@ def command(port: int, memory: str) -> list[str]:
 def running(port: int, memory: str, log: Path) -> "Iterator[subprocess.Popen[bytes]]":
     """Run a server in the block, from when it listens. Raises `PipelineError` if it ends instead."""
     token = secrets.token_urlsafe(32)
-    server = started(command(port, memory), log, told(token), stdin=subprocess.DEVNULL, cwd=log.parent)
+    how = {"stdin": subprocess.DEVNULL, "cwd": log.parent, "preexec_fn": ending_with_us()}
+    server = started(command(port, memory), log, told(token), **how)
     try:
         if not listening(port, START_S, server):
             raise PipelineError(f"the Connect server did not start: {last_words(log)}")

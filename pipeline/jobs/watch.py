@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bus.machine.parents import ending_with_us
 from capture.files import CAPTURE
 from pipeline.errors import PipelineError
 from pipeline.input import read
@@ -65,7 +66,9 @@ def recording(endpoint: str | None, directory: str) -> Iterator[Callable[[], boo
     if read.is_remote(directory) or days.name != CAPTURE:
         raise PipelineError(f"--live: {directory}: give a directory of this machine, of a recorder or new")
     words = [sys.executable, "-m", "buscoupler", "capture", endpoint, "--directory", str(days.parent)]
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0) as recorder:
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=ending_with_us()
+    ) as recorder:
         try:
             yield lambda: recorder.poll() is None
         finally:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 from pyarrow.parquet import ParquetFile, ParquetWriter
 
+from bus.machine.parents import end_with
 from bus.machine.scratch import Scratch
 from capture import files
 from capture.files import gateway_of
@@ -192,7 +193,7 @@ def _by_processes(spark: "SparkSession", task: Task, pieces: Sequence[Piece]) ->
     workers = min(len(pieces), os.cpu_count() or 1)
     run.write(Path(results.name, "none.parquet"), ())
     if workers > 1:
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), end_with, (os.getpid(),)) as pool:
             for _ in pool.map(run, pieces):
                 pass
     elif pieces:

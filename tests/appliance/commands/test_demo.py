@@ -5,9 +5,11 @@ stays with a page.
 import json
 import os
 import re
+import select
 import socket
 import sys
 import urllib.request
+from asyncio.subprocess import PIPE, create_subprocess_exec
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from appliance.commandline.cli import main
 from appliance.demo import play
 from appliance.demo.scene import free_ports
 from tests.helpers import ROOT
+from tests.helpers.programs import COMMAND
 from tests.helpers.terminal import Terminal
 
 
@@ -89,5 +92,21 @@ def test_at_a_terminal_it_ends_with_the_address_of_a_page_and_runs_on(tmp_path: 
         terminal.type("^C")
         terminal.wait("status 0")
     finally:
-        terminal.end()  # killed, it would leave its gateway behind
+        terminal.end()
         terminal.close()
+
+
+async def test_what_it_starts_ends_with_it_also_if_it_is_killed() -> None:
+    demo = await create_subprocess_exec(*COMMAND, "demo", "--seconds", "60", "--no-capture", stdout=PIPE)
+    children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children")
+    assert demo.stdout is not None
+    while b"is a process" not in await demo.stdout.readline():  # its gateways listen
+        pass
+    started = [os.pidfd_open(int(child)) for child in children.read_text().split()]
+    demo.kill()
+    try:
+        assert len(started) >= 3
+        assert all(select.select([child], [], [], 30.0)[0] for child in started)
+    finally:
+        list(map(os.close, started))
+        await demo.communicate()
