@@ -16,6 +16,8 @@ UNREAD: Final = "in no file yet"
 CUT_OFF: Final = "ends without a last row"
 CLOCK: Final = "clock stepped"
 DRIFT: Final = "clock drifted"
+APART: Final = "clock apart"
+"""From others by more than the margin of a span, so that not all rows of its frames are looked at."""
 UNFOLLOWED: Final = "names not followed"
 UNKNOWABLE: Final = "names that nobody can follow"
 """By the topology, whatever a capture has: a healthy plant is not Amber for it."""
@@ -36,6 +38,17 @@ def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"the clock of {row['name']} stepped by {row['n'] / 1e9:+,.1f} s at {clock(row['first_ns'])}"
     for row in (row for row in found if row["what"] == DRIFT):
         yield f"the clock of {row['name']} drifted by {row['n'] / 1e9:+,.1f} s"
+    for row in (row for row in found if row["what"] == APART):
+        yield (
+            f"the clock of {row['name']} is {row['n'] / 1e9:+,.1f} s from others, so rows of it were not "
+            "looked at: give a longer time by --from and --to"
+        )
+
+
+def apart_ns(rows: Iterable[Mapping[str, Any]]) -> int:
+    """Return how far clocks are apart, by rows of `COVERAGE`; 0 if no further than the margin."""
+    times = [0, *(row["n"] for row in rows if row["what"] == APART)]
+    return max(times) - min(times)
 
 
 _WORDS: Final = {

@@ -32,7 +32,7 @@ from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, le
 from pipeline.analysis.shared.places import FILTERS, Places
 from pipeline.analysis.shared.small import Small
 from pipeline.cache import cached
-from pipeline.input.span import WHOLE, Span
+from pipeline.input.span import MARGIN_NS, WHOLE, Span
 from pipeline.input.unread import Unread
 
 if TYPE_CHECKING:
@@ -68,13 +68,14 @@ def audit(
     left_out: int = 0,
     moved_clocks: Clocks | None = None,
     journals: Sequence[Unread] = (),
+    margin_ns: int = MARGIN_NS,
 ) -> Audit:
     """Audit a capture. `entries` are its inventory, which is taken if it is not given; `left_out` of its
     files cannot be read, and `journals` beside them are not.
 
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
-    `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
-    (`pipeline.input.span.MARGIN_NS`), in which others begin or end. Clocks are looked at once something is
+    `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin of
+    `margin_ns`, in which others begin or end. Clocks are looked at once something is
     wrong: if one moved, the audit begins again with times that did not (`moved_clocks`).
     """
     entries = inventory.take(rows) if entries is None else entries
@@ -91,7 +92,7 @@ def audit(
         pieces, again = looked.pieces, looked.again
         if timed := moved(rows, entries, at, looked, moved_clocks):
             again_taken = told(inventory.counted(timed[0]).collect(), entries)
-            return audit(timed[0], window_ms, span, again_taken, left_out, timed[1], journals)
+            return audit(timed[0], window_ms, span, again_taken, left_out, timed[1], journals, margin_ns)
         its = causes.Recorded(rows, taken, at, journals=journals)
         window_ns = window_ms * 1_000_000
         some = None if pieces is None else judge_few(pieces, expected, its, window_ns, span)
@@ -121,13 +122,14 @@ def audit(
             coverage.COVERAGE,
             uncovered.coverage(
                 entries,
-                span.gateways,
+                span,
                 left_out,
                 clocks.stepped,
                 clocks.drifted,
                 at.cuts,
                 journals,
                 judged.ahead,
+                margin_ns,
             ),
         ),
         Small(comparison.TRANSLATED, compared),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from capture.schema import Hubs, Kind
 from pipeline.analysis.audit.coverage import (
+    APART,
     CLOCK,
     CUT_OFF,
     DRIFT,
@@ -22,6 +23,7 @@ from pipeline.analysis.shared import inventory
 from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.sides import STRIPPED
 from pipeline.analysis.shared.steps import Step
+from pipeline.input.span import MARGIN_NS, Span
 from pipeline.input.unread import Unread
 
 if TYPE_CHECKING:
@@ -35,30 +37,40 @@ Gap = tuple[str, str, int | None, int | None, int | None]
 
 def coverage(
     taken: "Sequence[Row]",
-    asked: Collection[str],
+    span: Span,
     left_out: int,
     stepped: Iterable[Step] = (),
     drifted: Iterable[Drift] = (),
     cuts: "Cuts | None" = None,
     journals: Sequence[Unread] = (),
     ahead: Mapping[str, int] = MappingProxyType({}),
+    margin_ns: int = MARGIN_NS,
 ) -> list[Gap]:
     """Find what was not looked at, from the rows of `pipeline.analysis.shared.inventory.take`.
 
-    `asked` are the gateways that were asked for, none for all; `left_out` files could not be read, and clocks
-    have `stepped` and `drifted`. `cuts` are sides behind which frames are others. `journals` are not read.
-    Clocks are known to be `ahead` if something was wrong.
+    `span` was asked for; `left_out` files could not be read, and clocks have `stepped` and `drifted`. `cuts`
+    are sides behind which frames are others. `journals` are not read. Clocks are known to be `ahead` if
+    something was wrong; `margin_ns` is what was looked at beyond the bounds of the span.
     """
     topologies = list(inventory.topologies(taken))
     found = [
-        (NOT_ASKED if asked else NO_ROWS, name, None, None, None) for name in _missing(taken, topologies)
+        (NOT_ASKED if span.gateways else NO_ROWS, name, None, None, None)
+        for name in _missing(taken, topologies)
     ]
     files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
     clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
     drifts = ((DRIFT, one.gateway, one.points[0][0], one.points[-1][0], one.by_ns) for one in drifted)
     ends = _ends(inventory.runs(taken), {one.gateway for one in journals}, ahead)
     unread = ((UNREAD, *one, None) for one in sorted(journals))
-    return [*files, *found, *ends, *unread, *clocks, *drifts, *_unfollowed(cuts or {})]
+    apart = _apart(ahead, margin_ns) if span.is_bounded else ()
+    return [*files, *found, *ends, *unread, *clocks, *drifts, *apart, *_unfollowed(cuts or {})]
+
+
+def _apart(ahead: Mapping[str, int], margin_ns: int) -> Iterator[Gap]:
+    """Yield the clocks that differ from the first, if some are apart by more than the margin of a span."""
+    times = [0, *ahead.values()]
+    if max(times) - min(times) > margin_ns:
+        yield from ((APART, name, None, None, ns) for name, ns in sorted(ahead.items()))
 
 
 def _unfollowed(cuts: "Cuts") -> Iterator[Gap]:

@@ -13,7 +13,16 @@ from bus.reasons import kind_of
 from bus.vacancy import NO_PEER
 from capture.schema import Direction
 from pipeline.analysis.audit import comparison
-from pipeline.analysis.audit.coverage import CLOCK, LEFT_OUT, NO_ROWS, NOT_ASKED, UNFOLLOWED, UNKNOWABLE, said
+from pipeline.analysis.audit.coverage import (
+    APART,
+    CLOCK,
+    LEFT_OUT,
+    NO_ROWS,
+    NOT_ASKED,
+    UNFOLLOWED,
+    UNKNOWABLE,
+    said,
+)
 from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOBODY, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
@@ -24,7 +33,7 @@ _FILTERS: Final = ("pattern", "event", "no frame", _NO_NAME)  # what these keep 
 _FAULTS: Final = {
     "lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from",
 }  # fmt: skip
-_LACKING: Final = {NOT_ASKED, NO_ROWS, LEFT_OUT, CLOCK, UNFOLLOWED}
+_LACKING: Final = {NOT_ASKED, NO_ROWS, LEFT_OUT, CLOCK, APART, UNFOLLOWED}
 _BUS: Final = "bus "
 _ONCE: Final = "all handed on once"
 _NOTHING: Final = "no frame of a bus is here, so nothing was checked; `buscoupler signals` reads wires"
@@ -80,7 +89,7 @@ def judge(tables: Tables) -> Verdict:
         parts.append(f"{near:,} copies that passed near that are not judged")
     parts += [_not_recorded(where, count) for where, count in absent.items()]
     parts += said(beyond)
-    lacks = {LEFT_OUT, CLOCK} & unknown or any(row["name"].startswith(_BUS) for row in beyond)
+    lacks = {LEFT_OUT, CLOCK, APART} & unknown or any(row["name"].startswith(_BUS) for row in beyond)
     amber = dropped or rejected or missed or absent or is_blind or unknown & _LACKING
     status = int(bool(faults or mute or unintended or missed or absent or is_blind or lacks))
     return Verdict(

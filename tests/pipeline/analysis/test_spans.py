@@ -12,7 +12,9 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from capture import files
+from pipeline.analysis.audit.coverage import apart_ns
 from pipeline.analysis.audit.findings import Audit, audit
+from pipeline.analysis.audit.verdict import judge
 from pipeline.analysis.shared.small import Small
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, SPARK
@@ -21,6 +23,9 @@ from pipeline.input import read as capture
 from pipeline.input import span
 from pipeline.input.sound import look
 from pipeline.input.span import Span, time_ns
+from pipeline.jobs.audit import audited
+from pipeline.jobs.record import OpenCapture
+from pipeline.output.tables import Progress
 from tests.pipeline.analysis import hand_made
 from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame
 from tests.rigs.planted import START_NS, Plan, Truth, generate
@@ -153,3 +158,41 @@ def test_a_span_that_is_empty_is_refused() -> None:
     span.arguments(parser)
     with pytest.raises(PipelineError, match="--from is not before --to"):
         span.of(parser.parse_args(["--from", "2026-01-02", "--to", "2026-01-02"]))
+
+
+def apart(ahead_ms: int) -> Capture:
+    """Frames that cross two gateways, one a second for 40 minutes. One of the clocks is ahead."""
+    made = Capture()
+    for second in range(2400):
+        content, at = frame("door", str(second)), 1000 * second
+        made.seen(at, "gw-a", "bus left", "left", RX, content)
+        made.seen(at + 1, "gw-a", "bridge a", "left", RX, content)
+        made.seen(at + 2, "gw-a", "bridge a", "wire", TX, content)
+        made.seen(at + 3 + ahead_ms, "gw-b", "bridge b", "wire", RX, content)
+        made.seen(at + 4 + ahead_ms, "gw-b", "bridge b", "right", TX, content)
+    return made
+
+
+ASKED = Span(hand_made.START_NS + 900_000 * MS, hand_made.START_NS + 1_800_000 * MS)
+
+
+@pytest.mark.parametrize("minutes", [0, -10, 10])
+def test_clocks_further_apart_than_the_margin_are_no_faults(spark: "SparkSession", minutes: int) -> None:
+    """By a clock that is ahead, what a gateway heard of frames in a span lies beyond the span."""
+    rows = apart(60_000 * minutes).rows(spark)
+
+    class Made(OpenCapture):
+        def rows(self, margin_ns: int = 0) -> "DataFrame":
+            return self.span.widened(margin_ns).select(rows)
+
+    found = audited(Made(spark, "", Progress(quiet=True), span=ASKED), 2000)
+    tables = {name: table.collect() for name, table in found._asdict().items() if name != "findings"}
+    assert (judge(tables).color, tables["totals"][0]["frames"]) == ("green", 900)
+
+
+def test_a_margin_that_is_too_short_for_the_clocks_is_told(spark: "SparkSession") -> None:
+    rows = apart(600_000).rows(spark)
+    found = audit(ASKED.widened(span.MARGIN_NS).select(rows), span=ASKED)
+    tables = {name: table.collect() for name, table in found._asdict().items() if name != "findings"}
+    assert "the clock of gw-b is +600.0 s from others, so rows of it were not" in judge(tables).text
+    assert apart_ns(tables["coverage"]) == pytest.approx(600 * 10**9, abs=10 * MS)

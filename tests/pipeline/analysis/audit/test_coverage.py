@@ -18,6 +18,7 @@ from pipeline.analysis.audit.uncovered import coverage
 from pipeline.analysis.audit.verdict import judge
 from pipeline.analysis.shared.inventory import Run
 from pipeline.engine.choice import SAIL
+from pipeline.input.span import WHOLE, Span
 from pipeline.input.unread import Unread
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
 
@@ -82,18 +83,18 @@ def test_what_topologies_name_and_no_row_is_of_is_told() -> None:
     }
     topologies = [json.dumps(hubs)]
     taken = [row("gw-a", "bus hall-a"), row("gw-a", "", kind=2, last=6), row("gw-a", "", 5, 0, topologies)]
-    found = coverage(taken, (), 2)
+    found = coverage(taken, WHOLE, 2)
     assert [one[:2] for one in found] == [(LEFT_OUT, ""), (NO_ROWS, "gw-b"), (NO_ROWS, "bus hall-c")]
-    assert [one[0] for one in coverage(taken, ("gw-a",), 0)] == [NOT_ASKED, NOT_ASKED]
+    assert [one[0] for one in coverage(taken, Span(gateways=("gw-a",)), 0)] == [NOT_ASKED, NOT_ASKED]
     assert list(said(dict(zip(COLUMNS, one, strict=True)) for one in found)) == [
         "2 files were left out", "nothing of gw-b, bus hall-c is in this capture",
     ]  # fmt: skip
-    assert [one[:2] for one in coverage(taken[:1], (), 0)] == [(RECORDING, "gw-a")]
+    assert [one[:2] for one in coverage(taken[:1], WHOLE, 0)] == [(RECORDING, "gw-a")]
     stopped = row("gw-b", "", kind=2, last=6)
-    assert [one[:2] for one in coverage([taken[0], stopped], (), 0)] == [(CUT_OFF, "gw-a")]
-    assert [one[0] for one in coverage([taken[0], stopped], (), 0, ahead={"gw-b": 2 * S})] == [RECORDING]
+    assert [one[:2] for one in coverage([taken[0], stopped], WHOLE, 0)] == [(CUT_OFF, "gw-a")]
+    assert [one[0] for one in coverage([taken[0], stopped], WHOLE, 0, ahead={"gw-b": 2 * S})] == [RECORDING]
     journals = [Unread("gw-a", 6 * S, 7 * S)]
-    found = coverage([taken[0], stopped], (), 0, journals=journals)
+    found = coverage([taken[0], stopped], WHOLE, 0, journals=journals)
     assert found == [(UNREAD, "gw-a", 6 * S, 7 * S, None)]
     assert list(said(dict(zip(COLUMNS, one, strict=True)) for one in found)) == [
         "the last rows of gw-a are in no file yet"
