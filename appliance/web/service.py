@@ -82,6 +82,7 @@ class StatusPage:
                 raise LinkError(prepared.trouble)
             self._open(prepared, view, loop)
         except LinkError as error:
+            self._server = None  # so that the next reload tries again
             log.warning("%s: no status page: %s", self._spec.address, error)
 
     def _open(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
@@ -96,7 +97,6 @@ class StatusPage:
             cause = error.__cause__
             is_taken = isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE
             if spec.listen is not None or not is_taken:
-                self._server = None
                 raise
             self._listen(host, 0)  # any free port will do if nobody chose one
 
