@@ -29,7 +29,8 @@ def check_name(name: str) -> None:
     """Raise ValueError, with the reason, unless `name` can be a name in a topology."""
     if not NAME.fullmatch(name):
         raise ValueError(
-            f'"{name[:64]}" is no name: up to 63 letters, digits, "_", "-", ".", not starting with "-" or "."'
+            f'"{name[:64]}" is no name: up to 63 of A to Z, a to z, 0 to 9, "_", "-" and ".", '
+            'not starting with "-" or "."'
         )
 
 

@@ -67,7 +67,9 @@ class Plan:
 def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str], file: str) -> Plan:
     """Return the plan of a service. Raises `TopologyError` for a wrong name, or a path hidden from it."""
     if not _NAME.fullmatch(name):
-        raise TopologyError(f'"{name}" is no name for a service: use a-z, 0-9 and -, at most 31 characters')
+        raise TopologyError(
+            f'"{name}" is no name for a service: use a-z, then also 0-9 and -, at most 31 characters'
+        )
     wiring = wired(topology)
     needs = [need for _, need in needs_of(wiring, gateway)]
     words = tuple(command)

@@ -13,7 +13,7 @@ def check_token(token: str) -> str:
     token = token.strip()
     good = 16 <= len(token) <= 256 and token.isascii() and token.replace("-", "").replace("_", "").isalnum()
     if not good:
-        raise ValueError("a token has 16 to 256 letters, digits, - and _")
+        raise ValueError("a token has 16 to 256 of A to Z, a to z, 0 to 9, - and _")
     return token
 
 

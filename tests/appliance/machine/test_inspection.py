@@ -198,6 +198,8 @@ def test_a_token_of_the_page_is_looked_at(tmp_path: Path) -> None:
     path = tmp_path / "token"
     assert trouble(PageToken(str(path))).endswith(f"make one: (umask 077; openssl rand -hex 16 > {path})")
     path.write_text("short\n")
-    assert "a token has 16 to 256 letters, digits, - and _: make one" in trouble(PageToken(str(path)))
+    assert "a token has 16 to 256 of A to Z, a to z, 0 to 9, - and _: make one" in trouble(
+        PageToken(str(path))
+    )
     path.write_text("0123456789abcdef\n")
     assert trouble(PageToken(str(path))) == ""

@@ -140,5 +140,5 @@ def test_a_token_has_16_to_256_letters(token: str) -> None:
 
 @pytest.mark.parametrize("token", ["", "a" * 15, "a" * 257, "é" * 20, "a b" * 10, "a;" * 10, "-" * 20])
 def test_what_is_shorter_longer_or_cannot_be_sent_is_no_token(token: Any) -> None:
-    with pytest.raises(ValueError, match="16 to 256 letters, digits, - and _"):
+    with pytest.raises(ValueError, match="16 to 256 of A to Z, a to z, 0 to 9, - and _"):
         check_token(token)
