@@ -1,6 +1,7 @@
 """A CAN bus as a link: SocketCAN, a multicast group, or any interface of python-can (docs/wire/can.md).
 
-`medium` is the record. A `link` opens a `port` and makes a `pipe` on it. The pipe uses `receive` and `send`;
+`medium` is the record. A `link` opens a `port` and makes a `pipe` on it. The pipe uses `receive`, and
+of two senders over `outbound` the `direct` one, or the `threaded` one if the driver may block;
 `shared` has the state that these have in common. A `voice` turns messages into frames, and back:
 `transfers` that of TMQ, whose `codec` splits messages and joins them, and `subjects` has the
 patterns with subjects of their own, `spoken` that of a protocol.

@@ -7,14 +7,16 @@ from time import time_ns
 
 from bridges.items import IDENTIFIER, CanFrame
 from bridges.media.can.beats import Look, beats_of
+from bridges.media.can.direct import DirectSender
 from bridges.media.can.medium import Can
+from bridges.media.can.outbound import Outbound, SilentSender
 from bridges.media.can.pace import Pace
 from bridges.media.can.port import BusPort, Port, Stamped
 from bridges.media.can.receive import Reader
 from bridges.media.can.restart import Restarter
-from bridges.media.can.send import DirectSender, Outbound, SilentSender, ThreadSender
 from bridges.media.can.shared import Shared
 from bridges.media.can.state import State
+from bridges.media.can.threaded import ThreadSender
 from bridges.media.can.voice import Inbound, Voice
 from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed

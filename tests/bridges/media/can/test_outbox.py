@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from bridges.items import FD, STATE, SWITCH, CanFrame
+from bridges.media.can.direct import DirectSender
 from bridges.media.can.echo import Echoes
 from bridges.media.can.medium import Can
 from bridges.media.can.outbox import Outbox
 from bridges.media.can.port import SocketPort, outbox_of
-from bridges.media.can.send import DirectSender
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.spoken import TranslatedVoice

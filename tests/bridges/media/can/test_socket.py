@@ -121,7 +121,8 @@ async def test_an_interface_that_goes_down_and_away_comes_back(kernel: Kernel) -
 async def test_confirmations_that_never_come_do_not_stop_the_link(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridges.media.can.send._CONFIRM_S", 0.02)
+    for module in ("direct", "outbound"):
+        monkeypatch.setattr(f"bridges.media.can.{module}.CONFIRM_S", 0.02)
     hub = Hub()
     kernel.running = False
     with link_on(hub, fd=True, age_ms=20) as link:

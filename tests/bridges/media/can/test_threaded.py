@@ -8,9 +8,9 @@ from typing import Any
 from bridges.items import CanFrame
 from bridges.media.can.echo import Echoes
 from bridges.media.can.medium import Can
-from bridges.media.can.send import ThreadSender
 from bridges.media.can.shared import Shared
 from bridges.media.can.state import BusState
+from bridges.media.can.threaded import ThreadSender
 from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.shedding import Shed
 from bus.ledger import Stats
