@@ -1,24 +1,26 @@
 """The composition root: one gateway's part of a topology as running parts, and their change at run time."""
 
 import time
-from asyncio import AbstractEventLoop, Handle
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from appliance.alarms.of_process import AlarmsOfProcess
+from appliance.following import Drawing, Following, drawn
 from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts, of_twins
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
 from appliance.log.unpublished import UnpublishedLines
 from appliance.monitor import SCAN_S, Monitor
-from appliance.parts.build import Builder, Built, Part
-from appliance.parts.changes import Change, of_process
+from appliance.parts.build import Builder
+from appliance.parts.changes import Change
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
 from appliance.plant.saying import say
 from appliance.plant.watch import PlantWatch
+from appliance.rounds import Rounds
 from appliance.status.health import Concern
 from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
@@ -29,10 +31,10 @@ from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.steps import PORTION
 from appliance.version import version
-from appliance.web.service import Prepared, StatusPage
+from appliance.web.service import StatusPage
 from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
-from bus.keys import Keyring, ring_of
+from bus.keys import ring_of
 from bus.names import table_of
 from bus.report import Report
 from bus.transports import budget, seats
@@ -45,29 +47,6 @@ if TYPE_CHECKING:
     from appliance.alarms.keeping import Keeper
     from appliance.alarms.telling import MakeOutlet
     from appliance.alarms.watch import AlarmWatch
-
-
-class Following(NamedTuple):
-    """A reload that is ready to be made: the records that run now, those that follow, and the new parts.
-
-    `drawing` is the picture of what follows, if one has been drawn of what runs, and `page` what the status
-    page needs of files, as `page_before` for the one that runs; `ring` are the keys that sign announcements.
-    """
-
-    before: Resolved
-    resolved: Resolved
-    built: Built
-    drawing: "_Drawing | None"
-    page: Prepared
-    page_before: Prepared
-    ring: Keyring | None
-
-    def changes(self, old: Mapping[str, Part], foreseen: bool = False) -> list[Change]:
-        """Return what differs in the parts, and beside them."""
-        beside = of_process(self.before, self.resolved)
-        if self.page.spec == self.page_before.spec and self.page.stamps != self.page_before.stamps:
-            beside.append(Change("changed", "gateway", detail="files of status"))
-        return [*self.built.changes(old, foreseen), *beside]
 
 
 class Appliance:
@@ -103,8 +82,7 @@ class Appliance:
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
         self._loop: AbstractEventLoop | None = None
-        self._timer: Handle | None = None
-        self._look_now: Iterator[None] | None = None
+        self._rounds = Rounds(self._look, SCAN_S)
         self._publisher, self._unpublished = (
             Publisher(self._site, clock),
             UnpublishedLines(self.gateway),
@@ -113,7 +91,7 @@ class Appliance:
         self._started_ns, self._product = time.time_ns(), version()
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
-        self._drawing: _Drawing | None = None
+        self._drawing: Drawing | None = None
 
     def _make_alarms(self, keeper: "Keeper | None", make_outlet: "MakeOutlet | None") -> "AlarmWatch":
         from appliance.alarms.keeping import FileKeeper, state_path
@@ -154,7 +132,7 @@ class Appliance:
             raise
         self._watch_alarms()
         self._show()
-        self._scan()
+        self._rounds.open(loop)
 
     def _watch_alarms(self) -> None:
         """Watch the alarms of the topology, in the parts as they are now."""
@@ -173,30 +151,6 @@ class Appliance:
         """Serve the status page as the topology says."""
         assert self._loop is not None
         self.page.follow(self._prepared, self.view(), self._loop)
-
-    def _scan(self) -> None:
-        assert self._loop is not None
-        self._look_on(self._look(self._loop.time()))
-
-    def _look_on(self, look: Iterator[None]) -> None:
-        """Look as far as one turn of the loop allows."""
-        assert self._loop is not None
-        self._look_now = None
-        try:
-            if next(look, "end") is None:
-                self._look_now = look
-        finally:  # a defect in one look must not end them all, and leave the last verdict standing
-            self._timer = (
-                self._loop.call_later(SCAN_S, self._scan)
-                if self._look_now is None
-                else self._loop.call_soon(self._look_on, look)
-            )
-
-    def _look_anew(self) -> None:
-        """Give up a look that has not ended, and begin another: what it looks at has changed."""
-        if self._loop is not None and self._look_now is not None and self._timer is not None:
-            self._timer.cancel()
-            self._look_now, self._timer = None, self._loop.call_soon(self._scan)
 
     def _look(self, now_s: float) -> Iterator[None]:
         """Look at everything; with pauses where that is much."""
@@ -294,8 +248,7 @@ class Appliance:
 
     def close(self) -> None:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._rounds.close()
         self._unpublished.listen(False)
         self._transit.close()
         self.plant.close()
@@ -339,7 +292,7 @@ class Appliance:
         """Return the picture of the topology, drawn at the first request. Any thread may call this."""
         topology, drawing = self.topology, self._drawing
         if drawing is None or drawing.topology is not topology:  # a reload came between
-            drawing = self._drawing = _drawn(topology)
+            drawing = self._drawing = drawn(topology)
         return drawing.record
 
     def view(self) -> View:
@@ -401,7 +354,7 @@ class Appliance:
         """
         built = Builder(resolved, self._site, self._only, self.parts, self._failed).build()
         ring = ring_of(paths_of(resolved.keys))
-        drawing = None if self._drawing is None else _drawn(resolved.topology)
+        drawing = None if self._drawing is None else drawn(resolved.topology)
         page = prepare_page(resolved.here.status)
         return Following(self.resolved, resolved, built, drawing, page, self._prepared, ring)
 
@@ -415,7 +368,7 @@ class Appliance:
         differing, built = following.changes(self.parts), following.built
         built.close(self.parts)
         self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
-        self._look_anew()
+        self._rounds.begin_anew()
         self._prepared, self._ring = following.page, following.ring
         self._settle_budget()
         self._show()
@@ -428,16 +381,3 @@ class Appliance:
         broken = {(change.part, change.end) for change in failed}
         whole = [one for one in differing if not broken & {(one.part, ""), (one.part, one.end)}]
         return whole + failed
-
-
-class _Drawing(NamedTuple):
-    """The picture of a topology."""
-
-    topology: Topology
-    record: dict[str, Any]
-
-
-def _drawn(topology: Topology) -> _Drawing:
-    from topologies.picture.drawing import draw  # late: for memory, where nobody looks at the page
-
-    return _Drawing(topology, draw(topology).as_record())

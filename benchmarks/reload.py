@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from appliance.commands.run import checked_wiring
-from appliance.compose import Appliance, Following
+from appliance.compose import Appliance
+from appliance.following import Following
 from appliance.parts.changes import Change
 from appliance.reload.reloader import Reloader
 from topologies.resolved.resolve import Resolved, resolve

@@ -5,7 +5,8 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from appliance.compose import Appliance, Following
+from appliance.compose import Appliance
+from appliance.following import Following
 from appliance.local.places import is_meant
 from appliance.parts.changes import Change
 from appliance.process.notify import reloading

@@ -182,7 +182,7 @@ def test_a_defect_in_one_look_does_not_end_the_next(
     with monkeypatch.context() as broken:
         broken.setattr(plant.gateways["gw-a"].alarms, "concerns", None)
         plant.wait(2)
-    assert "Appliance._scan" in caplog.text
+    assert "Rounds._begin" in caplog.text
     plant.send("hall", "fridge/1", b"9")
     plant.wait(3)
     assert stage(plant, "gw-a") == "raised"
