@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from bridges.items import ERROR, EXTENDED, IDENTIFIER
+from bridges.media.can.interfaces import trouble
 from bridges.media.can.medium import Can
-from bridges.media.can.port import trouble
 from bridges.media.can.socketcan import unpack_frame
 from bridges.media.guess import Guess, of_bytes
 from bridges.media.medium import Medium

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bridges.items import OWN
-from bridges.media.can import port, raw
+from bridges.media.can import own_socket, raw
 from bridges.media.can.inbox import SO_TIMESTAMPNS
 from bridges.media.can.many import Many
 from bridges.packed import FD_BYTES
@@ -46,7 +46,7 @@ class _Inbox(Many):
 def install(bus: Callable[..., Any], put: Callable[[Any, str, Any], None] = setattr) -> None:
     """Have the gateway of this process call `bus(channel=..., ...)` in place of opening SocketCAN."""
     put(raw, "bound", lambda channel, _filters: bus(channel=channel).socket)
-    put(port, "inbox_of", _Inbox)
+    put(own_socket, "inbox_of", _Inbox)
     put(raw, "prepare", _prepare)
 
 

@@ -15,7 +15,8 @@ from msgpack import packb, unpackb
 from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, REMOTE, STANDARD_MAX, STATE, SWITCH, CanFrame
 from bridges.media.can.inbox import DONTWAIT, NOTE_BYTES, SO_RXQ_OVFL, SO_TIMESTAMPNS, Arrived, noted
 from bridges.media.can.medium import UDP_PORT
-from bridges.media.can.port import DirectPort, Port, widen
+from bridges.media.can.own_socket import DirectPort, widen
+from bridges.media.can.port import Port
 from bridges.media.can.raw import OwnBus
 from bridges.media.can.state import State
 from bus.machine.groups import hear_own

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from bridges.items import EXTENDED
 from bridges.media.can.codec import RESERVED, SERVICE, can_id, subject_mask
 from bridges.media.can.echo import Echoes
+from bridges.media.can.interfaces import explained
 from bridges.media.can.library import open_bus, python_can
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import LISTENING, Can
 from bridges.media.can.pipe import CanPipe
-from bridges.media.can.port import BusPort, Port, explained, shut_down
+from bridges.media.can.port import Port, shut_down
+from bridges.media.can.python_can import BusPort
 from bridges.media.can.raw import Filter, OwnBus, RawBus
 from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared

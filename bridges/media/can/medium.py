@@ -274,7 +274,7 @@ class Can(Medium):
             yield Library(*self.library, "can")
         if self.interface == "socketcan":
             yield Sockets("AF_CAN")
-            yield Probe("bridges.media.can.port:trouble", (str(self.channel),))
+            yield Probe("bridges.media.can.interfaces:trouble", (str(self.channel),))
             if self.listen_only:
                 yield Probe("bridges.media.can.listening:trouble", (str(self.channel),))
         else:

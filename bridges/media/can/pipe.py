@@ -11,7 +11,8 @@ from bridges.media.can.direct import DirectSender
 from bridges.media.can.medium import Can
 from bridges.media.can.outbound import Outbound, SilentSender
 from bridges.media.can.pace import Pace
-from bridges.media.can.port import BusPort, Port, Stamped
+from bridges.media.can.port import Port, Stamped
+from bridges.media.can.python_can import BusPort
 from bridges.media.can.receive import Reader
 from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from bridges.media.can.port import Port, SocketPort, prepare
+from bridges.media.can.own_socket import SocketPort, prepare
+from bridges.media.can.port import Port
 
 Filter = tuple[int, int]
 """An identifier and a mask, with the top bits of `bridges.items`: what is equal under the mask passes."""

@@ -7,7 +7,8 @@ from threading import Event, Thread
 from time import thread_time
 
 from bridges.media.arrivals import Arrivals
-from bridges.media.can.port import FRAMES, BusPort, Stamped, is_loss, loss
+from bridges.media.can.port import FRAMES, Stamped
+from bridges.media.can.python_can import BusPort, is_loss, loss
 from bridges.media.can.voice import FAULTS_MAX
 
 _ARRIVALS = 65536  # the most frames that wait for the loop; the reader thread drops more

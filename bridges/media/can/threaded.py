@@ -8,7 +8,7 @@ from typing import Any
 
 from bridges.items import CanFrame
 from bridges.media.can.outbound import TRANSIENT, Outbound
-from bridges.media.can.port import BusPort
+from bridges.media.can.python_can import BusPort
 from bus.errors import words_of
 
 _BLOCKED_S = 1.0  # the longest wait for one frame, in a driver that blocks

@@ -170,7 +170,7 @@ def test_interfaces() -> None:
 
 
 def test_a_can_interface() -> None:
-    text = trouble(Probe("bridges.media.can.port:trouble", ("nic9",)))
+    text = trouble(Probe("bridges.media.can.interfaces:trouble", ("nic9",)))
     assert "run modprobe -a can can_raw" in text or "no interface nic9: run ip link" in text
 
 

@@ -11,7 +11,7 @@ from bridges.items import ERROR, EXTENDED, FD, KINDS
 from bridges.media import rtnetlink
 from bridges.media.can import codec as can
 from bridges.media.can.group import datagram_of, frame_in
-from bridges.media.can.port import BusPort
+from bridges.media.can.python_can import BusPort
 from bridges.media.can.slcan import BufferedLine
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.state import BusState

@@ -174,7 +174,7 @@ def standing_in(patch: pytest.MonkeyPatch, net: Path) -> Kernel:
     """Return a kernel in which links find the interface `fake0`; its files are below `net`."""
     made = Kernel(net)
     patch.setattr("bridges.media.can.raw.bound", made.open)
-    patch.setattr("bridges.media.can.port._NET", net)
+    patch.setattr("bridges.media.can.interfaces._NET", net)
     patch.setattr("bridges.media.can.pipe._STATE_S", 0.01)
     patch.setattr("bridges.media.can.restart._PURGE_S", 0.0)
     patch.setattr("bridges.media.can.restart.restart", made.asked_to_restart)

@@ -14,7 +14,7 @@ import pytest
 from bridges.media.can.clock import Clock, stamp_of
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.medium import Can
-from bridges.media.can.port import BusPort
+from bridges.media.can.python_can import BusPort
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.wire import wire_of
 from bridges.protocols.dbc.protocol import Dbc

@@ -18,7 +18,7 @@ from bridges.items import ERROR, EXTENDED, FD, REMOTE, STATE, SWITCH, CanFrame
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.group import GroupBus, datagram_of, frame_in
 from bridges.media.can.medium import Can
-from bridges.media.can.port import frame_of, message_of
+from bridges.media.can.python_can import frame_of, message_of
 from bus.hub import Hub
 from bus.wire.frame import PUB, pack
 from tests.bridges.support import recorder

@@ -10,10 +10,10 @@ from contextlib import suppress
 import pytest
 
 from bridges.items import FD, OWN, STATE, SWITCH, CanFrame
-from bridges.media.can import port
+from bridges.media.can import own_socket
 from bridges.media.can.inbox import NOTE_BYTES, SO_RXQ_OVFL, SO_TIMESTAMPNS, OneByOne
 from bridges.media.can.many import SLOTS, Many
-from bridges.media.can.port import SocketPort, inbox_of
+from bridges.media.can.own_socket import SocketPort, inbox_of
 from bridges.media.can.socketcan import pack_frame, unpack_frame, unpack_frames
 from bridges.packed import CLASSIC_BYTES, FD_BYTES
 
@@ -162,7 +162,7 @@ def test_a_port_reads_all_in_order_and_counts_what_is_no_frame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ours, theirs = pair
-    monkeypatch.setattr(port, "inbox_of", inbox)
+    monkeypatch.setattr(own_socket, "inbox_of", inbox)
     reads, faults = SocketPort(Bus(ours)), list[bool]()
     sent = [CHOICE.choice((classic, fd, damaged))() for _ in range(90)]
     for raw in sent:

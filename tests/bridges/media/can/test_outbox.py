@@ -15,7 +15,7 @@ from bridges.media.can.direct import DirectSender
 from bridges.media.can.echo import Echoes
 from bridges.media.can.medium import Can
 from bridges.media.can.outbox import Outbox
-from bridges.media.can.port import SocketPort, outbox_of
+from bridges.media.can.own_socket import SocketPort, outbox_of
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.spoken import TranslatedVoice

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridges.media.can.port import BusPort
+from bridges.media.can.python_can import BusPort
 from bridges.media.can.slcan import BufferedLine, is_frame, prepare_slcan
 from bridges.media.can.source import Heard
 

@@ -11,9 +11,9 @@ import pytest
 
 from bridges.items import EXTENDED
 from bridges.media.can.codec import can_id, segment
+from bridges.media.can.interfaces import explained
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
-from bridges.media.can.port import explained
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.state import CONTROLLER, FILTER
 from bus.hub import Hub

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, REMOTE, STATE, SWITCH
 from bridges.media.can.codec import can_id, segment
-from bridges.media.can.port import frame_of, message_of
+from bridges.media.can.python_can import frame_of, message_of
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from tests.bridges.support import MESSAGE
 

@@ -26,7 +26,7 @@ from tests.helpers.peers import until
 def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
     made = Kernel(tmp_path)
     monkeypatch.setattr("bridges.media.can.raw.bound", made.open)
-    monkeypatch.setattr("bridges.media.can.port._NET", tmp_path)
+    monkeypatch.setattr("bridges.media.can.interfaces._NET", tmp_path)
     return made
 
 
