@@ -14,7 +14,8 @@ from bus.machine.touch import touching
 from bus.schema import Where
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, parse
-from topologies.loading.reader import Reader, section_names
+from topologies.loading.reader import Reader
+from topologies.loading.references import section_names
 from topologies.model import Topology
 
 STDIN = "<standard input>"
@@ -86,7 +87,7 @@ def _read(text: str, name: str, variables: Mapping[str, str]) -> Loaded:
     findings = list[Finding]()
     reader = Reader(name, findings, section_names(root).get("gateways", ()))
     topology = reader.read(root, Topology, "")
-    reader.resolve(root)
+    findings += reader.references.missing(root)
     findings = [finding for finding in findings if (finding.line, finding.column) not in unknown]
     if faults or findings or not isinstance(topology, Topology):
         raise InvalidTopology([*faults, *findings])

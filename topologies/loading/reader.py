@@ -23,7 +23,6 @@ from bus.schema import (
     Ref,
     Single,
     Table,
-    Where,
     alternatives,
     problem,
     settings,
@@ -44,11 +43,13 @@ from topologies.loading.mappings import (
     slip_in,
     wrong_keys,
 )
+from topologies.loading.references import References
 from topologies.loading.scalars import TAGS, WORDS, constructed, is_null, kind_of, kinds_of, unclear_in
 
 
 class Reader:
-    """A reader of nodes into values. A value is meaningless if there is a finding in it.
+    """A reader of nodes into values. A value is meaningless if there is a finding in it. Names that stand for
+    something else in the file are noted in `references`, to be looked up at the end.
 
     `gateways` are those of the file. While a value is read that may differ between gateways, `_at` is the
     gateway for which it is read, None otherwise; `_on` are the gateways of its record.
@@ -57,7 +58,7 @@ class Reader:
     def __init__(self, file: str, findings: list[Finding], gateways: Collection[str]) -> None:
         self._file = file
         self._findings = findings
-        self._references: list[tuple[Ref, str, Where]] = []
+        self.references = References()
         self._gateways = gateways
         self._on: tuple[str, ...] = ()
         self._at: str | None = None
@@ -99,10 +100,10 @@ class Reader:
         return value
 
     def _judge(self, markers: Sequence[Any], value: Any, node: Node, path: str) -> None:
-        """Add a finding for the first marker that forbids `value`. Note references, to be resolved later."""
+        """Add a finding for the first marker that forbids `value`. Note references, to be looked up later."""
         for marker in markers:
             if isinstance(marker, Ref) and marker.is_name(value):
-                self._references.append((marker, value, where(self._file, node.start_mark, path)))
+                self.references.note(marker, value, where(self._file, node.start_mark, path))
             elif text := problem(marker, value):
                 return self._wrong(node, path, text)
 
@@ -364,17 +365,6 @@ class Reader:
         except ValueError as e:
             return self._wrong(node, path, str(e))
 
-    def resolve(self, root: Node) -> None:
-        """Add a finding for each reference to a name that is not in the file."""
-        sections = section_names(root)
-        for to, name, place in self._references:
-            names = [known for section in to.sections for known in sections.get(section, ())]
-            if name not in names:
-                hint = nearest(name, names)
-                if to.address and (":" in name or not names):
-                    hint = f"; an address is written {to.address.words}"
-                self._findings.append(error(place, f'no {to.what} "{name[:64]}"{hint}'))
-
 
 def _is_noted(node: Node, annotation: Any) -> bool:
     """Return whether a node is text that can stand for a list of this type."""
@@ -387,16 +377,6 @@ def _on(finding: Finding, gateways: list[str], among: Collection[str]) -> Findin
     if len(gateways) == len(among) or not {*gateways}.isdisjoint(finding.path.split(".")):
         return finding
     return finding._replace(text=f"on {', '.join(gateways)}: {finding.text}")
-
-
-def section_names(root: Node) -> dict[str, list[str]]:
-    """Return the names in each section, from the nodes: an entry with an error can still be referred to."""
-    pairs = root.value if isinstance(root, MappingNode) else []
-    return {
-        section.value: [key.value for key, _ in body.value if isinstance(key, ScalarNode)]
-        for section, body in pairs
-        if isinstance(section, ScalarNode) and isinstance(body, MappingNode)
-    }
 
 
 def _missing(cls: type[Record], given: Collection[str]) -> list[str]:
