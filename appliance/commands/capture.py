@@ -55,7 +55,8 @@ from capture.pcapng import DISSECTOR, Packet, Writer
 from capture.reader import read
 from capture.schema import TOLD, Direction, Kind
 from devices.child import settle
-from devices.tap.recorder import Locate, Options, Recorder
+from devices.tap.recorder import Options, Recorder
+from devices.tap.watch import Locate
 
 _LOOK_S = 0.1
 _END_S = 60.0

@@ -19,8 +19,9 @@ from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
 from capture.schema import ANY, Direction
 from devices.tap.device import RecorderSpec
-from devices.tap.recorder import Locate, LocateLink, Options, Recorder
+from devices.tap.recorder import Options, Recorder
 from devices.tap.ring import RecordPlace
+from devices.tap.watch import Locate, LocateLink
 from topologies.model import Side
 from topologies.resolved.resolve import ResolvedDevice
 from topologies.wiring.filters import tokens

@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from bus.hub import Hub, Pipe, came_ns
+from bus.hub import Hub
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.pattern import Pattern
 from capture.schema import Direction, Hubs, Kind, Verdict
-from devices.tap.ledger import Ledger, LedgerRow, Owed
+from devices.tap.ledger import Owed
 from devices.tap.names import NamesWriter
 from devices.tap.process import WriterProcess
 from devices.tap.ring import COUNT_MAX, RING_BYTES, RecordPlace, Ring
+from devices.tap.watch import FRAME, Locate, LocateLink, Watch
 from devices.tap.writer_backoff import WriterBackoff
 
 log = logging.getLogger("buscoupler.tap")
@@ -30,19 +31,13 @@ NOTICE_S = 0.02  # at most this late the writer is told of new records
 LEDGER_S = 1.0
 LOSING_S = 60.0
 _LOOKS = 4  # at the processor time, for each look at the ledgers
-_PLACES = 4096
-_FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT, _WIRE = map(
-    int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT, Kind.WIRE)
+_LEDGER, _GAP, _TOPOLOGY, _EVENT, _WIRE = map(
+    int, (Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT, Kind.WIRE)
 )
 _NOWHERE = RecordPlace("", "", "", 0).encode()
 _EVENTS = 256  # events kept for later while the ring is full
 _REASON_CHARS = 256
 _COUNTS = "written", "files", "deleted"
-
-Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
-"""For a pipe (None: the appliance itself): its segment, its name, and the direction of what it sends us."""
-LocateLink = Callable[[str], tuple[str, str]]
-"""For a link of a hub: its segment, and its name there."""
 
 
 class Options(NamedTuple):
@@ -89,7 +84,7 @@ class Recorder:
         self.progress: dict[str, Any] = {}
         self._before = Counter[str]()  # the counts of writers that have ended
         self.boot = time.time_ns()
-        self._watches: list[_Watch] = []
+        self._watches: list[Watch] = []
         self._names = tuple(names)
         self._names_writer: NamesWriter | None = None
         self._hubs: Hubs = {}
@@ -203,9 +198,9 @@ class Recorder:
         shared = memory | {"names": names_writer.descriptor}
         return self.options._asdict() | {"pattern": Pattern(*self.options.pattern)} | identity | shared
 
-    def tap(self, name: str, locate: Locate) -> "_Watch":
+    def tap(self, name: str, locate: Locate) -> Watch:
         """Return a callable that records each batch given to it. `name` is its hub in the capture."""
-        return _Watch(self.record, name, locate)
+        return Watch(self.record, name, locate)
 
     def came(self, name: str, segments: Mapping[str, str]) -> Callable[[Batch, str], None]:
         """Return a callable that records a batch which came in by a side of the hub `name` while that stood
@@ -232,7 +227,7 @@ class Recorder:
 
         `locate_link` says on which segment each link is; without it all are on one.
         """
-        self._watches.append(_Watch(self.record, name, locate, hub, locate_link))
+        self._watches.append(Watch(self.record, name, locate, hub, locate_link))
 
     def unwatch(self, hub: Hub) -> None:
         """Record the last counts of a hub, and stop watching it. No error if it is not watched."""
@@ -247,7 +242,7 @@ class Recorder:
         ring = self._ring
         return ring is not None and not self._full and ring.has_room(size_bytes)
 
-    def record(self, place: bytes, batch: Batch, kind: int = _FRAME, came_ns: Sequence[int] = ()) -> None:
+    def record(self, place: bytes, batch: Batch, kind: int = FRAME, came_ns: Sequence[int] = ()) -> None:
         """Copy `batch` into the ring, or count it as lost. `kind`: of frames, or of items on a wire.
 
         `came_ns`: when each message came, where a kernel or an adapter told; 0 where it did not.
@@ -369,51 +364,3 @@ def _times(came_ns: Sequence[int], count: int) -> bytes:
     """Return the times of `count` messages for the ring; b"" if some are not known."""
     known = len(came_ns) == count and all(came_ns)
     return array("Q", came_ns).tobytes() if known and count else b""
-
-
-class _Watch:
-    """A tap of a recorder. It looks up the place of each pipe once."""
-
-    __slots__ = (
-        "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "hub", "place_of_hub",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        record: Callable[[bytes, Batch, int, Sequence[int]], None],
-        name: str,
-        locate: Locate,
-        hub: Hub | None = None,
-        locate_link: LocateLink | None = None,
-    ) -> None:
-        self._record, self._name, self._locate, self.hub = record, name, locate, hub
-        self._places: dict[int, tuple[Pipe | None, bytes]] = {}
-        self._locate_link = locate_link or (lambda link: (locate(None)[0], link))
-        self._ledger = None if hub is None else Ledger(hub)
-        self.place_of_hub = RecordPlace(name, "", "", 0).encode()
-        if hub is not None:
-            hub.tap(self)
-
-    def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
-        known = self._places.get(id(pipe))
-        place = known[1] if known is not None and known[0] is pipe else self._learn(pipe)
-        self._record(place, batch, _FRAME, came_ns(pipe))
-
-    def _learn(self, pipe: Pipe | None) -> bytes:
-        if len(self._places) >= _PLACES:
-            self._places.clear()
-        bus, peer, direction = self._locate(pipe)
-        place = RecordPlace(self._name, bus, peer, int(direction)).encode()
-        self._places[id(pipe)] = pipe, place
-        return place
-
-    def gains(self) -> list[LedgerRow]:
-        """Return the rows of the messages counted since the last call."""
-        gains = [] if self._ledger is None else self._ledger.gains()
-        return [
-            (*self._locate_link(link), int(direction), word, count) for link, direction, word, count in gains
-        ]
-
-    def close(self) -> None:
-        if self.hub is not None:
-            self.hub.untap(self)
