@@ -7,10 +7,10 @@ import pytest
 
 from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
 from tests.bridges.protocols.modbus.bench import Bench, Device, Said
+from tests.bridges.protocols.modbus.tables import FRAMINGS
 from tests.bridges.protocols.spoken_support import message
 
 NAMES = "a pump on set result"
-FRAMINGS = pytest.mark.parametrize("tcp", [False, True], ids=["rtu", "tcp"])
 
 
 def record(**more: Any) -> Modbus:
