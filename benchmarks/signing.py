@@ -13,7 +13,8 @@ from benchmarks.command import Command, run_as_command
 from bridges.media.seals import Seals
 from bus.hub import Hub
 from bus.keys import Keyring
-from bus.transports.tcp import DialLink, ListenLink
+from bus.transports.dialling import DialLink
+from bus.transports.listening import ListenLink
 from bus.wire.batch import Batch, from_payloads
 
 FORMS = (("64 B, batched", 64, 512), ("1 KiB, batched", 1024, 32), ("64 B, one a write", 64, 1))

@@ -255,7 +255,7 @@ def test_all_listeners_accept_by_one_class_which_shares_descriptors_among_hosts(
         "appliance/local/responder.py",
         "appliance/web/service.py",
         "bus/serving/listener.py",
-        "bus/transports/tcp.py",
+        "bus/transports/listening.py",
         "devices/dbp/proxy/crossing.py",
         "devices/dbp/proxy/proxied.py",
     }

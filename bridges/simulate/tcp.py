@@ -10,8 +10,9 @@ from typing import Any
 from bridges.media.device import cancel
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import Faults, Order, Wire, WireEnd, trouble
+from bus.transports.dialling import DialLink
+from bus.transports.listening import ListenLink
 from bus.transports.sockets import OnPeer
-from bus.transports.tcp import DialLink, ListenLink
 
 _URL = "tcp://server:1"
 _READ_BYTES = 65536

@@ -31,7 +31,8 @@ def make_link(url: str, mode: Mode = "listen", **options: Any) -> BusLink:
         from bus.transports.nng import NngLink
 
         return NngLink(url, mode, **options)
-    from bus.transports.tcp import DialLink, ListenLink
+    from bus.transports.dialling import DialLink
+    from bus.transports.listening import ListenLink
 
     return (ListenLink if mode == "listen" else DialLink)(url, **options)
 

@@ -15,7 +15,7 @@ from bus.balance import imbalances
 from bus.hub import Hub, Pipe, counts_of
 from bus.ledger import Stats
 from bus.patch import join
-from bus.transports.tcp import ListenLink
+from bus.transports.listening import ListenLink
 from bus.wire.batch import Batch, from_payloads
 from tests.helpers.ledgers import falls
 from tests.helpers.peers import SpPeer, until

@@ -30,11 +30,11 @@ from bus.serving.streams import StreamListener
 from bus.tmq.broker import Broker
 from bus.tmq.client import Client as TmqClient
 from bus.tmq.wire import Hello, pack_hello
+from bus.transports.listening import ListenLink
 from bus.transports.options import Tls
 from bus.transports.seats import Seat
 from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
-from bus.transports.tcp import ListenLink
 from bus.wire.frame import pack
 from bus.wire.sp import HANDSHAKE
 from devices.dbp.catalog.bounds import Bounds as CatalogBounds

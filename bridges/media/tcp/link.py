@@ -19,10 +19,11 @@ from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.input import InputWatch
 from bus.noise import Ear
+from bus.transports.dialling import DialLink
 from bus.transports.framing import Framing, Once
+from bus.transports.listening import ListenLink
 from bus.transports.scratch import shared_scratch
 from bus.transports.stream import StreamPipe
-from bus.transports.tcp import DialLink, ListenLink
 from bus.urls import url_host
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 

@@ -21,10 +21,11 @@ from bus.hub import Hub, Link
 from bus.input import InputWatch
 from bus.ledger import Stats
 from bus.text import SAID_BYTES
+from bus.transports.dialling import SERVED_S
 from bus.transports.framing import Framing
+from bus.transports.listening import ListenLink
 from bus.transports.scratch import shared_scratch
 from bus.transports.stream import StreamPipe
-from bus.transports.tcp import SERVED_S, ListenLink
 from bus.urls import url_host
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import MESSAGE_BYTES_MAX

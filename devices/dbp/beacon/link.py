@@ -6,8 +6,8 @@ from asyncio import AbstractEventLoop
 from typing import Any
 
 from bus.errors import LinkError
+from bus.transports.dialling import DialLink
 from bus.transports.sockets import connect_to
-from bus.transports.tcp import DialLink
 from bus.urls import split_url
 from devices.dbp.beacon.finding import Found, first
 

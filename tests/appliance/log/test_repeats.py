@@ -10,7 +10,7 @@ import pytest
 
 from appliance.log.repeats import REPEAT_S, Repeats
 from bus.hub import Hub
-from bus.transports.tcp import ListenLink
+from bus.transports.listening import ListenLink
 
 
 def record(text: str, **extra: Any) -> logging.LogRecord:

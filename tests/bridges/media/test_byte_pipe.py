@@ -18,7 +18,8 @@ from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.medium import Uart
 from bridges.protocols.bytes.protocol import Bytes
 from bus.hub import Hub, Link
-from bus.transports.tcp import DialLink, ListenLink
+from bus.transports.dialling import DialLink
+from bus.transports.listening import ListenLink
 from tests.bridges.media.carriers import RETRY, received
 from tests.bridges.protocols.spoken_support import message
 from tests.bridges.support import PtyPair, say

@@ -23,7 +23,8 @@ from bridges.protocols.slip.protocol import Slip
 from bridges.protocols.xbee.protocol import Xbee
 from bus.hub import Hub, Link
 from bus.ledger import Stats
-from bus.transports.tcp import DialLink, ListenLink
+from bus.transports.dialling import DialLink
+from bus.transports.listening import ListenLink
 from tests.bridges.media.i2c.i2c_support import QUICK as I2C_QUICK
 from tests.bridges.support import MESSAGE, PtyPair, recorder
 from tests.helpers.links import i2c_link, multicast_link, rs485_link, tcp_link, uart_link

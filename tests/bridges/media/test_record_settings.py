@@ -20,7 +20,7 @@ from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.raw.protocol import Raw
 from bus.needs import Device, Library, Listening, Lookup, Probe, Sockets
-from bus.transports.tcp import DialLink
+from bus.transports.dialling import DialLink
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 

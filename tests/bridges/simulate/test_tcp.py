@@ -7,7 +7,8 @@ import pytest
 
 from bridges.simulate import Faults, TcpWire, run
 from bus.hub import Hub
-from bus.transports.tcp import DialLink, ListenLink
+from bus.transports.dialling import DialLink
+from bus.transports.listening import ListenLink
 from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say
 from tests.helpers.peers import until
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from bridges.bridge import Bridge
 from bridges.media.uart.link import UartLink
 from bus.client.socket import Bus
-from bus.transports.tcp import ListenLink
+from bus.transports.listening import ListenLink
 from tests.helpers.links import uart_link
 from tests.helpers.peers import until
 

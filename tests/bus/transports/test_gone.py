@@ -16,8 +16,8 @@ from bridges.media.uart.link import uart_link
 from bridges.media.uart.medium import Uart
 from bridges.protocols.lines.protocol import Lines
 from bus.hub import Hub
+from bus.transports.dialling import DialLink
 from bus.transports.options import Tls
-from bus.transports.tcp import DialLink
 from bus.wire.batch import from_payloads
 from bus.wire.frame import pack
 from bus.wire.pattern import Pattern

@@ -18,11 +18,11 @@ from bus.hub import Hub
 from bus.serving.connection import Connection
 from bus.tmq.wire import Cutter
 from bus.transports import parting
+from bus.transports.dialling import DialLink
 from bus.transports.on_the_way import of_process_bytes, on_the_way_bytes
 from bus.transports.parting import part, parted
 from bus.transports.sockets import CLOSED_HERE
 from bus.transports.stream import StreamPipe
-from bus.transports.tcp import DialLink
 from bus.wire.batch import from_payloads
 from tests.helpers.certificates import own_tls
 from tests.helpers.peers import until

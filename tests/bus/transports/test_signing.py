@@ -12,9 +12,10 @@ import pytest
 
 from bus.hub import Hub
 from bus.keys import Keyring
+from bus.transports.dialling import DialLink
+from bus.transports.listening import ListenLink
 from bus.transports.options import Tls
 from bus.transports.stream import StreamPipe
-from bus.transports.tcp import DialLink, ListenLink
 from bus.wire.batch import from_payloads
 from bus.wire.signed import HELLO_BYTES, Session
 from tests.helpers.certificates import own_tls

@@ -16,11 +16,13 @@ from bus.hub import Hub
 from bus.machine.wake_hook import WakefulLoop
 from bus.transports import stream
 from bus.transports.chores import TURN_S
+from bus.transports.dialling import DialLink
 from bus.transports.framing import sp_framing
 from bus.transports.links import make_link
+from bus.transports.listening import ListenLink
 from bus.transports.portion import BEGIN_BYTES
 from bus.transports.stream import Bounds, Calls, StreamPipe
-from bus.transports.tcp import DialLink, ListenLink, parse
+from bus.transports.stream_link import parse
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.sp import HANDSHAKE
 from tests.helpers.peers import Ear, SpPeer, until

@@ -17,9 +17,9 @@ import pytest
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.transports.links import make_link
+from bus.transports.listening import ListenLink
 from bus.transports.options import Tls
 from bus.transports.stream import Bounds, Calls, StreamPipe
-from bus.transports.tcp import ListenLink
 from bus.transports.websocket import listening_framing
 from bus.urls import split_url
 from bus.wire.websocket.frames import CLOSE, FIN, MASKED, PING, PONG, TEXT, head

@@ -199,14 +199,14 @@ async def test_a_peer_that_accepts_and_closes_is_dialled_with_growing_pauses(
         spans.append(high)
         return 0.01
 
-    monkeypatch.setattr("bus.transports.tcp.random.uniform", uniform)
+    monkeypatch.setattr("bus.transports.dialling.random.uniform", uniform)
     slept = []
 
     async def note(pause_s: float) -> None:
         slept.append(pause_s)
         await sleep(0)
 
-    monkeypatch.setattr("bus.transports.tcp.asyncio.sleep", note)
+    monkeypatch.setattr("bus.transports.dialling.asyncio.sleep", note)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         link = tcp_link("127.0.0.1", server.getsockname()[1], retry_min_s=1, retry_max_s=8)
