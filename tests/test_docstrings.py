@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.tree import MAY_IMPORT, modules
+from tests.helpers.tree import MAY_IMPORT, modules, statements
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 NO_SUBJECT = re.compile(
@@ -45,7 +45,7 @@ def documented(package: str) -> tuple[Text, ...]:
 def documented_in(path: Path) -> Iterator[Text]:
     tree, place = ast.parse(path.read_text()), path.relative_to(ROOT)
     public = {id(node) for node in tree.body if is_public(node, str(place.parent))}
-    for node in ast.walk(tree):
+    for node in (tree, *statements(tree)):
         if isinstance(node, Documented):
             line, text = getattr(node, "lineno", 1), ast.get_docstring(node) or ""
             yield Text(f"{place}:{line}", text, id(node) in public, needs_verb(node))

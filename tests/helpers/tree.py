@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -72,6 +73,14 @@ PURE = [  # beside every module whose docstring claims it
     "devices/tap/writer_backoff.py",
 ]
 CLAIM = re.compile(r"\bpure\b|\b(no|without|sans)[ -]I/O\b", re.IGNORECASE)
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all statements of a tree, and what has some: no expression is walked, of which there are most."""
+    for block in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for node in getattr(tree, block, ()):
+            yield node
+            yield from statements(node)
 
 
 def modules(package: str) -> list[Path]:
