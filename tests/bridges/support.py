@@ -5,6 +5,7 @@ import pty
 import random
 import tty
 from collections.abc import Callable
+from operator import mul
 from pathlib import Path
 
 from bridges.bridge import Bridge
@@ -56,11 +57,15 @@ def recorder(hub: Hub, name: str = "recorder") -> RecordingPipe:
     return pipe
 
 
+_ODD = bytes(number % 2 for number in range(256))
+
+
 def frame(size: int, seed: int = 0) -> bytes:
     """Return a valid frame of exactly `size` bytes (4 to 3072), with zeros and noise in its data."""
     count = max(0, -(-(size - 4 - 2048) // 4))
     source = random.Random(seed * 5000 + size)
-    data = bytes(source.choice((0, source.randrange(256))) for _ in range(size - 4 - 4 * count))
+    noise, kept = (source.randbytes(size - 4 - 4 * count) for _ in range(2))
+    data = bytes(map(mul, noise, kept.translate(_ODD)))
     return pack(1, [source.randrange(2**32) for _ in range(count)], data)
 
 

@@ -166,7 +166,7 @@ _UDP_CAN = partial(can, interface="udp_multicast", channel=_CAN_GROUP)
 MAKERS = [
     Maker("can-udp", 7, partial(_UDP_CAN, fd=False), window=4, left_out=_UDP),
     Maker("can-udp-fd", 63, partial(_UDP_CAN, fd=True), window=16, left_out=_UDP),
-    Maker("can-slcan", 7, slcan, partial(slcan, clogged=True)),
+    Maker("can-slcan", 7, slcan, partial(slcan, clogged=True), token_step=17),  # the codec of `can-udp`
     _socketcan("can-vcan", False),
     _socketcan("can-vcan-fd", True),
     Maker("multicast", 1396, multicast, window=64, left_out=_UDP),

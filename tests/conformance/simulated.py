@@ -265,9 +265,11 @@ def _clogged(make: Callable[..., Pair]) -> Callable[..., Pair]:
     return partial(make, keys=_KEYS, clogged=True)
 
 
+_FEW = 17  # the codec is that of a maker here that tries all
+
 MAKERS = [
     Maker("simulated-uart", 254, uart, partial(uart, clogged=True), simulated=True),
-    Maker("simulated-rs485", 254, rs485, partial(rs485, clogged=True), simulated=True),
+    Maker("simulated-rs485", 254, rs485, partial(rs485, clogged=True), simulated=True, token_step=_FEW),
     Maker("simulated-can", 7, partial(can, fd=False), partial(can, fd=False, clogged=True), simulated=True),
     Maker("simulated-can-fd", 63, partial(can, fd=True), partial(can, fd=True, clogged=True), simulated=True),
     Maker(
@@ -284,7 +286,14 @@ MAKERS = [
         left_out=I2C_LEFT_OUT,
     ),
     *(
-        Maker(f"simulated-{name}-signed", edge, partial(make, keys=_KEYS), _clogged(make), simulated=True)
+        Maker(
+            f"simulated-{name}-signed",
+            edge,
+            partial(make, keys=_KEYS),
+            _clogged(make),
+            simulated=True,
+            token_step=_FEW,
+        )
         for name, edge, make in (
             ("uart", 254 - SEAL_BYTES, uart),
             ("can", 7, partial(can, fd=False)),
