@@ -195,18 +195,27 @@ def up_to_damage(stream: "pa.CompressedInputStream") -> Iterator[bytes]:
     It does not say how much that is: it is what differs from the random bytes that were there before. Raises
     `OSError` and `ArrowException` then.
     """
-    fill = os.urandom(_FILL_BYTES) * (PIECE_BYTES // _FILL_BYTES)
+    fill = os.urandom(_FILL_BYTES)
     while True:
-        place, size = bytearray(fill), 0
+        place, size = bytearray(fill * (PIECE_BYTES // _FILL_BYTES)), 0
         try:
             size = stream.readinto(place)
         except BaseException:
-            size = bisect_left(range(len(fill)), True, key=lambda at: place[at:] == fill[at:])
-            yield bytes(place[:size])
+            yield bytes(place[: _written(place, fill)])
             raise
         if not size:
             return
         yield bytes(place[:size])
+
+
+def _written(place: bytearray, fill: bytes) -> int:
+    """Return how many bytes differ from `fill`, repeated, which is all that is behind them."""
+    end = len(place)
+    while end and place.endswith(fill, 0, end):
+        end -= len(fill)
+    block = place[max(0, end - len(fill)) : end]
+    same = bisect_left(range(len(block)), True, key=lambda at: block[at:] == fill[at:])
+    return end - len(block) + same
 
 
 def line_blocks(source: Source, is_whole: Callable[[bytes], bool]) -> Iterator[bytes]:
