@@ -4,6 +4,7 @@ import gc
 import shutil
 import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,18 @@ def pytest_configure(config: pytest.Config) -> None:
         _without_constants()
 
 
+def _find_characters(config: pytest.Config) -> None:
+    """Let Hypothesis find out which characters there are while processes of this one import tests: it takes
+    seconds and is kept in a file, and else each of them would do it."""
+    if not config.getoption("numprocesses", None):  # as in each of them
+        return
+    with suppress(ModuleNotFoundError):
+        from hypothesis import strategies
+
+        some = strategies.characters(codec="utf-8", categories=["L"])
+        threading.Thread(target=some.validate, daemon=True).start()
+
+
 def _without_constants() -> None:
     """Let Hypothesis read no sources for constants to try, which takes each process seconds: `make test`
     tries them."""
@@ -57,6 +70,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Keep what is collected out of all searches for garbage: it stays, and each search would take longer."""
+    _find_characters(session.config)
     gc.disable()
     try:
         import_without_asammdf()
