@@ -265,12 +265,19 @@ def _clogged(make: Callable[..., Pair]) -> Callable[..., Pair]:
     return partial(make, keys=_KEYS, clogged=True)
 
 
-_FEW = 17  # the codec is that of a maker here that tries all
+_FEW = 17  # the codec is that of another maker that tries all, here or `can-udp`
 
 MAKERS = [
     Maker("simulated-uart", 254, uart, partial(uart, clogged=True), simulated=True),
     Maker("simulated-rs485", 254, rs485, partial(rs485, clogged=True), simulated=True, token_step=_FEW),
-    Maker("simulated-can", 7, partial(can, fd=False), partial(can, fd=False, clogged=True), simulated=True),
+    Maker(
+        "simulated-can",
+        7,
+        partial(can, fd=False),
+        partial(can, fd=False, clogged=True),
+        simulated=True,
+        token_step=_FEW,
+    ),
     Maker("simulated-can-fd", 63, partial(can, fd=True), partial(can, fd=True, clogged=True), simulated=True),
     Maker(
         "simulated-tcp", SCRATCH_BYTES - 8, tcp, partial(tcp, clogged=True), simulated=True, sizes=any_bytes
