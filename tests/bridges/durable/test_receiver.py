@@ -91,8 +91,9 @@ def test_a_record_out_of_place_is_told(since: int) -> None:
 
 def test_a_damaged_record_is_told() -> None:
     good = record(1, BODIES)
+    damaged = good.record[:-1] + bytes((good.record[-1] ^ 1,))
     with pytest.raises(DurableError, match="damaged"):
-        Memory(OWN, {}).take(THEIRS, good._replace(record=good.record[:-1] + b"\0"))
+        Memory(OWN, {}).take(THEIRS, good._replace(record=damaged))
 
 
 def test_the_memory_is_bounded() -> None:
