@@ -7,7 +7,7 @@ from typing import Any
 from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.serving.connection import Connection
-from bus.tmq.address import endpoint
+from bus.tmq.address import endpoint, written
 from bus.tmq.client.inbox import Inbox, Item
 from bus.tmq.client.node import ClientNode
 from bus.tmq.options import Options
@@ -51,7 +51,7 @@ class Client:
         on_bridge: Callable[[bytes, Connection], object] | None = None,
         **options: Any,
     ) -> None:
-        known = [endpoint(broker) for broker in brokers]
+        known = [written(broker) for broker in brokers]
         self._node = ClientNode(endpoint(listen), known, Options(**options), on_bridge)
         self._wait_s = wait_s
         self._filled = asyncio.Event()  # or closed
