@@ -6,10 +6,9 @@ import errno
 import os
 import socket
 import stat
-from asyncio import AbstractEventLoop
-from asyncio.staggered import staggered_race
+from asyncio import AbstractEventLoop, Task
+from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 from bus.machine.permissions import as_given
@@ -76,12 +75,43 @@ async def connect_by_name(loop: AbstractEventLoop, host: str, port: int) -> tupl
     can be no name.
     """
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    places = [(family, address) for family, _, _, _, address in found]
-    attempts = [partial(connect_to, loop, *place) for place in places]
-    sock, number, errors = await staggered_race(attempts, _NEXT_S, loop=loop)
-    if sock is None or number is None:
-        raise next(filter(None, reversed(errors)), OSError(errno.EADDRNOTAVAIL, "no address found"))
-    return sock, places[number][1]
+    tried = dict[Task[socket.socket], Any]()
+    won = None
+    try:
+        won = await _first(loop, deque((place[0], place[4]) for place in found), tried)
+        return won.result(), tried[won]
+    finally:
+        for task in tried:
+            if task is not won:
+                task.cancel()
+                task.add_done_callback(_close_unwanted)
+
+
+async def _first(
+    loop: AbstractEventLoop, places: deque[tuple[int, Any]], tried: dict[Task[socket.socket], Any]
+) -> Task[socket.socket]:
+    """Return the task that has connected first, of those that are `tried` for the families and addresses."""
+    last: BaseException = OSError(errno.EADDRNOTAVAIL, "no address found")
+    pending = set[Task[socket.socket]]()
+    while places or pending:
+        if places:
+            family, address = places.popleft()
+            task = loop.create_task(connect_to(loop, family, address))
+            tried[task] = address
+            pending.add(task)
+        limit_s = _NEXT_S if places else None
+        done, pending = await asyncio.wait(pending, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if (error := task.exception()) is None:
+                return task
+            last = error
+    raise last
+
+
+def _close_unwanted(task: Task[socket.socket]) -> None:
+    """Close the socket of a task that was cancelled, or not needed, if it has connected all the same."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
 
 
 class Acceptor:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -78,7 +79,23 @@ async def test_an_address_that_never_answers_is_not_waited_for(
         made, address = await connect_by_name(asyncio.get_running_loop(), "gw.example", port)
         with made:
             assert (address, made.getpeername()) == (("127.0.0.1", port), ("127.0.0.1", port))
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+
+async def test_a_connection_that_is_made_when_nobody_wants_it_any_more_is_closed(port: int) -> None:
+    """It is cancelled at each step of the loop until it has ended: an unclosed socket would be a warning."""
+    loop, steps, is_done = asyncio.get_running_loop(), 0, False
+    with socket.create_server(("127.0.0.1", port)):
+        while not is_done:
+            task, steps = loop.create_task(connect_by_name(loop, "gw.example", port)), steps + 1
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if is_done := task.done():
+                task.result()[0].close()
+            task.cancel()
+            await asyncio.wait([task])
+    gc.collect()
+    assert steps > 5
 
 
 async def test_where_none_takes_it_the_last_says_why(port: int) -> None:
