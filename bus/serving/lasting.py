@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 from bus.transports.parting import hang_up
+from bus.transports.sockets import connect_by_name
 
 READ_BYTES: Final = 1 << 16
 
@@ -150,9 +151,13 @@ class LastingProtocol(StreamReaderProtocol):
 async def open_stream(
     *place: Any, limit_bytes: int = READ_BYTES, **options: Any
 ) -> tuple[LastingReader, StreamWriter]:
-    """Connect to a place as `asyncio.open_connection` does, which has the `options`. Raises `OSError`."""
+    """Connect to the host and port of a `place`, or use the `sock` of the `options`, as
+    `asyncio.open_connection` does, which has them. Raises `OSError`, and `UnicodeError` for what can be no
+    name."""
     loop = asyncio.get_running_loop()
+    if place:
+        options["sock"], _ = await connect_by_name(loop, *place)
     reader = LastingReader(limit_bytes, loop)
     protocol = LastingProtocol(reader, loop)
-    transport, _ = await loop.create_connection(lambda: protocol, *place, **options)
+    transport, _ = await loop.create_connection(lambda: protocol, **options)
     return reader, StreamWriter(transport, protocol, reader, loop)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bus.hub import Hub
+from bus.serving.lasting import open_stream
 from bus.transports import sockets
 from bus.transports.links import make_link
 from bus.transports.sockets import connect_by_name
@@ -96,6 +97,15 @@ async def test_a_connection_that_is_made_when_nobody_wants_it_any_more_is_closed
             await asyncio.wait([task])
     gc.collect()
     assert steps > 5
+
+
+@pytest.mark.usefixtures("full")
+async def test_a_stream_finds_the_address_that_takes_it(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "_CONNECT_S", 3600.0)
+    with socket.create_server(("127.0.0.1", port)):
+        _, writer = await open_stream("gw.example", port)
+        assert writer.get_extra_info("peername") == ("127.0.0.1", port)
+        writer.close()
 
 
 async def test_where_none_takes_it_the_last_says_why(port: int) -> None:
