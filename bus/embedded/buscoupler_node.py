@@ -338,7 +338,7 @@ class Tcp:
         self.limit, self.queue_bytes, self.timeout_s = limit, queue, timeout_s
         self.sock = None
         self.fault = ""
-        self.pause_ms = self.since_ms = 0
+        self.pause_ms = self.since_ms = self.dials = 0
         self.rejected = self.oversize = self.unsent = 0
         self._forget()
 
@@ -388,10 +388,12 @@ class Tcp:
             import socket  # imported late: some boards do not have it
         sock = None
         try:
-            address = socket.getaddrinfo(self.address[0], self.address[1], 0, socket.SOCK_STREAM)[0][-1]
-            sock = socket.socket()
+            found = socket.getaddrinfo(self.address[0], self.address[1], 0, socket.SOCK_STREAM)
+            place = found[self.dials % len(found)]  # another address each time: not each may answer
+            self.dials += 1
+            sock = socket.socket(place[0], socket.SOCK_STREAM)
             sock.settimeout(self.timeout_s)
-            sock.connect(address)
+            sock.connect(place[-1])
             sock.setblocking(False)
         except OSError as error:
             if sock:

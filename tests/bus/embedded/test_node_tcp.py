@@ -112,6 +112,23 @@ async def test_a_gateway_that_goes_and_comes_back_is_dialled_again() -> None:
     assert heard.messages == [frame(30)]
 
 
+async def test_each_address_of_a_name_is_tried_of_any_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens at the first."""
+    with gateway(Hub()) as link:
+        port = port_of(link)
+        found = [
+            (socket.AF_INET6, 1, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, 1, 6, "", ("127.0.0.1", port)),
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+        node = Tcp("gateway.example", port)
+        assert node.poll() is None
+        assert node.fault
+        node.since_ms -= node.pause_ms  # as if the pause were over
+        await until(lambda: node.poll() is None and len(link.pipes) == 1)
+        node.close()
+
+
 async def test_pauses_grow_while_nobody_answers(peer: socket.socket) -> None:
     port = peer.getsockname()[1]
     peer.close()

@@ -33,14 +33,17 @@ static int dial(const char *host, const char *port)
 {
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
-    int fd;
+    const struct addrinfo *one;
+    int fd = -1;
     if (getaddrinfo(host, port, &wanted, &found) != 0) {
         return -1;
     }
-    fd = socket(found->ai_family, SOCK_STREAM, 0);
-    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
-        (void)close(fd);
-        fd = -1;
+    for (one = found; one != NULL && fd < 0; one = one->ai_next) {
+        fd = socket(one->ai_family, SOCK_STREAM, 0);
+        if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) != 0) {
+            (void)close(fd);
+            fd = -1;
+        }
     }
     freeaddrinfo(found);
     return fd;
