@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 
 from bus.client.socket import Bus
 from capture.compact import compact
-from capture.files import days_directory, listed
+from capture.files import days_directory, gateway_of, listed
 from capture.live import Live
 from pipeline.analysis import last, rates, watched
 from pipeline.engine.session import LASTING
@@ -25,7 +25,7 @@ from pipeline.input import read as capture
 from pipeline.jobs.opening import opened
 from pipeline.jobs.watch import JOB, recording
 from tests.capture.divided import divide
-from tests.capture.recordings import Recording
+from tests.capture.recordings import COMMON, Recording
 from tests.helpers import alone
 from tests.helpers.peers import wait
 from tests.pipeline.analysis.watches import SECONDS, file, land, options, raised, run
@@ -35,55 +35,113 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def rows_of(frame: "DataFrame") -> list[tuple[object, ...]]:
+Rows = list[tuple[str, ...]]
+
+
+def rows_of(frame: "DataFrame") -> Rows:
     return sorted(tuple(str(value) for value in row) for row in frame.collect())
 
 
-def test_files_that_land_in_two_steps_add_up_to_what_a_batch_job_says(
-    spark: "SparkSession", whole: Path, tmp_path: Path
-) -> None:
-    land(whole, tmp_path, "gw-[01]")
-    where = capture.root(str(tmp_path))
-    assert run(options(tmp_path / "out"), spark, where) == 0
-    land(whole, tmp_path, "gw-[23]*")
-    assert run(options(tmp_path / "out"), spark, where) == 0
-    rows = capture.read(spark, where)
-    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
-    assert rows_of(last.nearest(watched.last(spark, tmp_path / "out"))) == rows_of(last.last(rows))
+JOURNALED: Final = str(COMMON["bus"])
+"""The bus of the rows of a journal."""
 
 
-def test_what_was_read_is_not_read_again_when_it_is_compacted(
-    spark: "SparkSession", whole: Path, tmp_path: Path
-) -> None:
-    land(whole, tmp_path, "gw-*")
-    for path in listed(tmp_path):
+def of_files(rates: Rows) -> Rows:
+    """Return the rates without those of a journal's rows."""
+    return [row for row in rates if row[1] != JOURNALED]
+
+
+class Step(NamedTuple):
+    """The rates and the last values after a step."""
+
+    rates: Rows
+    last: Rows
+
+
+class Course(NamedTuple):
+    """A recorder's directory that was watched in steps: files land, and some are compacted; a journal grows
+    and becomes a file; and the last batch is repeated.
+
+    `due` is what batch jobs find at the end, `before` and `after` are the rates that one finds before and
+    after those files were compacted.
+    """
+
+    first: Step
+    second: Step
+    repeated: Step
+    due: Step
+    before: Rows
+    after: Rows
+
+
+@pytest.fixture(scope="module")
+def course(spark: "SparkSession", whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """Of two gateways in the first step and all in the second. A stream takes seconds to start."""
+    place = tmp_path_factory.mktemp("course")
+    where, output, journal = capture.followed(str(place)), place / "out", Recording(place)
+    steps: list[Step] = []
+
+    def step() -> None:
+        assert run(options(output), spark, where) == 0
+        found = watched.rates(spark, output, SECONDS), last.nearest(watched.last(spark, output))
+        steps.append(Step(*map(rows_of, found)))
+
+    land(whole, place, "gw-[01]")
+    for path in listed(place):
         divide(path, 3)
-    where = capture.root(str(tmp_path))
-    assert run(options(tmp_path / "out"), spark, where) == 0
+    journal.add(5)
+    step()
     before = rows_of(rates.rates(capture.read(spark, where), SECONDS))
     assert {(day.files, day.made) for day in compact(Path(where), "2999-01-01")} == {(3, 1)}
-    assert run(options(tmp_path / "out"), spark, where) == 0
-    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == before
-    assert rows_of(rates.rates(capture.read(spark, where), SECONDS)) == before
-
-
-def test_rows_are_taken_from_journals_and_not_again_from_the_files_they_become(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    journal, output = Recording(tmp_path), tmp_path / "out"
-    where = capture.followed(str(tmp_path))
-    journal.add(5)
-    assert run(options(output), spark, where) == 0
-    assert taken(spark, output) == 5
+    after = rows_of(rates.rates(capture.read(spark, where), SECONDS))
+    land(whole, place, "gw-[23]*")
+    written_long_ago(place, "gw-2")
     journal.add(3)
     journal.finish()
-    assert run(options(output), spark, where) == 0
-    assert run(options(output), spark, where) == 0
-    assert taken(spark, output) == 8
+    step()
+    forget_the_last_batch(output)
+    step()
+    rows = capture.read(spark, where)
+    due = Step(rows_of(rates.rates(rows, SECONDS)), rows_of(last.last(rows)))
+    return Course(*steps, due, before, after)
 
 
-def taken(spark: "SparkSession", output: Path) -> int:
-    return sum(row.brought for row in watched.rates(spark, output, SECONDS).collect())
+def written_long_ago(place: Path, gateway: str) -> None:
+    """Let the files of a gateway that was away seem a month older than the others."""
+    month_s = 30 * 86_400
+    (found,) = (path for path in listed(place) if gateway_of(path) == gateway)
+    os.utime(found, (found.stat().st_mtime - month_s,) * 2)
+
+
+def forget_the_last_batch(output: Path) -> None:
+    """Leave what a watch has that was killed before it noted its last batch."""
+    done = sorted((output / "checkpoint/tables/commits").glob("[0-9]*"))
+    for path in [done[-1], done[-1].with_name(f".{done[-1].name}.crc")]:
+        path.unlink(missing_ok=True)
+
+
+def test_files_that_land_in_two_steps_add_up_to_what_a_batch_job_says(course: Course) -> None:
+    assert course.second == course.due
+
+
+def test_what_was_read_is_not_read_again_when_it_is_compacted(course: Course) -> None:
+    assert of_files(course.first.rates) == course.before == course.after
+    assert of_files(course.second.rates) == of_files(course.due.rates)
+
+
+def test_rows_are_taken_from_journals_and_not_again_from_the_files_they_become(course: Course) -> None:
+    steps = course.first, course.second, course.repeated
+    taken = [sum(int(row[3]) for row in step.rates if row[1] == JOURNALED) for step in steps]
+    assert taken == [5, 8, 8]
+
+
+def test_a_batch_that_is_repeated_replaces_itself(course: Course) -> None:
+    assert course.repeated == course.second
+
+
+def test_a_file_that_was_written_long_ago_is_taken_when_it_lands(course: Course) -> None:
+    first, second = ({row[1] for row in step.rates} for step in (course.first, course.second))
+    assert second - first == {"seg-2", "seg-3"}  # what lies on them only their own gateways hear
 
 
 def test_a_live_bus_is_recorded_while_it_is_watched(tmp_path: Path) -> None:
@@ -130,31 +188,6 @@ def test_an_output_of_an_older_version_is_said(spark: "SparkSession", whole: Pat
     (tmp_path / "checkpoint/tables/sources/0").mkdir(parents=True)
     with pytest.raises(PipelineError, match="written by an older buscoupler"):
         run(options(tmp_path), spark, capture.root(str(whole)))
-
-
-def test_a_batch_that_is_repeated_replaces_itself(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:
-    land(whole, tmp_path, "gw-*")
-    where = capture.root(str(tmp_path))
-    run(options(tmp_path / "out"), spark, where)
-    done = sorted((tmp_path / "out/checkpoint/tables/commits").glob("[0-9]*"))
-    for path in [done[-1], done[-1].with_name(f".{done[-1].name}.crc")]:  # as if killed before it was noted
-        path.unlink(missing_ok=True)
-    run(options(tmp_path / "out"), spark, where)
-    rows = capture.read(spark, where)
-    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
-
-
-def test_a_file_that_was_written_long_ago_is_taken_when_it_lands(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    file(tmp_path, 0, (100, 31))
-    where = capture.root(str(tmp_path))
-    run(options(tmp_path / "out"), spark, where)
-    month_s = 30 * 86_400
-    os.utime(file(tmp_path, 100, (60, 32)), (month_s, month_s))  # of a gateway that was away
-    run(options(tmp_path / "out"), spark, where)
-    found = watched.rates(spark, tmp_path / "out", SECONDS).collect()
-    assert sum(row.brought for row in found) == 2
 
 
 def test_a_damaged_file_ends_a_watch_with_its_name(spark: "SparkSession", tmp_path: Path) -> None:
@@ -220,8 +253,10 @@ def test_a_watch_that_was_killed_within_a_batch_loses_and_doubles_nothing(
 
 def divided(rows: "DataFrame", directory: Path, count: int) -> None:
     """Write rows as the rates of so many batches."""
-    for number, part in enumerate(rates.seen(rows, SECONDS, 1).randomSplit([1.0] * count, 1)):
-        part.coalesce(1).write.parquet(str(directory / f"batch={number}"))
+    found = rates.seen(rows, SECONDS, 1).toArrow()
+    for number in range(count):
+        part = found.take([*range(number, len(found), count)])
+        rows.sparkSession.createDataFrame(part).coalesce(1).write.parquet(str(directory / f"batch={number}"))
 
 
 def test_many_batches_become_one_and_each_counts_once_whenever_it_is_killed(
