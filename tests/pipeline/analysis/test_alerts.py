@@ -22,26 +22,46 @@ from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
 from pipeline.jobs.watch import chosen
-from tests.pipeline.analysis.watches import SECONDS, file, land, options, raised, run
+from tests.pipeline.analysis.watches import SECONDS, file, land, options, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_alerts_go_onto_the_bus_once_each(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:
+def alert_and_long_one(directory: Path) -> None:
+    """Write a file with a frame, an alert that a recorder has heard, and a frame that is nearly as long as
+    one can be."""
+    alert = {"ts_ns": 60, "gateway": "gw", "bus": "plant", "tokens": [1], "text": "59", "value": 59}
+    path = file(directory, 0, (100, 59), (101, 60), (102, 61))
+    rows = pq.ParquetFile(path).read().to_pylist()
+    rows[1] |= {"payload": json.dumps(alert).encode(), "tokens": list(Pattern("alert"))}
+    rows[2] |= {"payload": b"61 " + b'"' * 1990}
+    pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
+
+
+def test_alerts_go_onto_the_bus_once_each_and_raise_none_and_long_ones_are_cut(
+    spark: "SparkSession", whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     land(whole, tmp_path, "gw-*")
     where = capture.root(str(tmp_path))
-    rule = "value >= 29.9 and bus <> 'trunk'"
     entered = capture.read(spark, where).where("dir = 0 and hub like 'bus %'")
     wanted = entered.where("cast(substr(cast(payload as string), 1, 6) as double) >= 29.9").count()
     assert wanted > 0
     with Bus(listen="tcp://127.0.0.1:0") as bus:
-        for _ in range(2):
-            run(options(tmp_path / "out", alert=rule, to=bus.urls[0]), spark, where)
+        asked = options(tmp_path / "out", alert="value >= 29.9 and bus <> 'trunk'", to=bus.urls[0])
+        run(asked, spark, where)
         texts = [bus.recv(timeout=10.0).data for _ in range(wanted)]
+        alert_and_long_one(tmp_path)
+        run(asked, spark, where)
+        found = sorted(
+            (json.loads(bus.recv(timeout=10.0).data) for _ in range(2)), key=lambda one: one["value"]
+        )
         with pytest.raises(TimeoutError):
             bus.recv(timeout=0.2)
     assert len(set(texts)) == wanted
+    assert [(one["value"], one.get("cut")) for one in found] == [(59.0, None), (61.0, True)]
+    assert found[1]["text"] == "61 " + '"' * 197
+    assert "1 alerts CUT to fit into a frame" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -64,46 +84,35 @@ def test_a_rule_that_is_no_condition_is_one_clear_line(spark: "SparkSession", wh
         watch.alerts(stream, "valve > 3", 60.0, Pattern("alert"))
 
 
-def test_what_comes_too_late_for_alerts_is_told_and_still_counts_in_the_rates(
+def heard(lines: "Sequence[str]", batch: int) -> None:
+    """Take alerts, as a user's own sink does (`--call`)."""
+    HEARD.extend((batch, json.loads(line)["text"]) for line in lines)
+
+
+HEARD: list[tuple[int, str]] = []
+
+
+def test_what_comes_too_late_for_a_function_s_alerts_is_told_and_still_counts_in_the_rates(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    HEARD.clear()
     output = tmp_path / "out"
-    asked = options(output, alert="value > 30", late_s=20.0)
+    asked = options(output, alert="value > 30", late_s=20.0, call=f"{__name__}:heard")
     file(tmp_path, 0, (100, 31), (100.1, 5))
     where = capture.root(str(tmp_path))
     run(asked, spark, where)
     assert "TOO LATE" not in capsys.readouterr().err
+    assert HEARD == [(0, "31 100")]
     file(tmp_path, 100, (60, 32), (61, 33), (62, 6), (90, 34))  # the watermark stands at 80
     run(asked, spark, where)
     assert ", 2 TOO LATE for alerts (see --late-s)" in capsys.readouterr().err  # though progress is off
-    assert raised(spark, output) == ["31 100", "34 90"]
+    assert [text for _, text in HEARD] == ["31 100", "34 90"]
     found = watched.rates(spark, output, SECONDS).collect()
     assert sum(row.brought for row in found) == 6
-
-
-def test_alerts_raise_no_alerts_and_long_ones_are_cut(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A recorder hears the alerts of a first watch; and one frame is nearly as long as a frame can be."""
-    alert = json.dumps(
-        {"ts_ns": 1, "gateway": "gw", "bus": "plant", "tokens": [1], "text": "59", "value": 59}
-    )
-    path = file(tmp_path, 0, (100, 59), (101, 60), (102, 61))
-    rows = pq.ParquetFile(path).read().to_pylist()
-    rows[1] |= {"payload": alert.encode(), "tokens": list(Pattern("alert"))}
-    rows[2] |= {"payload": b"61 " + b'"' * 1990}
-    pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
-    with Bus(listen="tcp://127.0.0.1:0") as bus:
-        asked = options(tmp_path / "out", alert="value > 58", to=bus.urls[0])
-        run(asked, spark, capture.root(str(tmp_path)))
-        found = sorted(
-            (json.loads(bus.recv(timeout=10.0).data) for _ in range(2)), key=lambda one: one["value"]
-        )
-        with pytest.raises(TimeoutError):
-            bus.recv(timeout=0.2)
-    assert [(one["value"], one.get("cut")) for one in found] == [(59.0, None), (61.0, True)]
-    assert found[1]["text"] == "61 " + '"' * 197
-    assert "1 alerts CUT to fit into a frame" in capsys.readouterr().err
+    run(options(output, show=True), spark, where)
+    shown = capsys.readouterr().out
+    assert shown.startswith("Last values:")
+    assert "Rates, the newest first:" in shown
 
 
 def test_many_batches_of_alerts_become_one(
@@ -137,44 +146,25 @@ def test_rows_that_are_too_late_are_added_up() -> None:
     assert watch.late({"stateOperators": []}) == ""
 
 
-def heard(lines: "Sequence[str]", batch: int) -> None:
-    """Take alerts, as a user's own sink does (`--call`)."""
-    HEARD.extend((batch, json.loads(line)["value"]) for line in lines)
-
-
-HEARD: list[tuple[int, float]] = []
-
-
-def test_alerts_go_to_a_function_a_program_or_a_webhook(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sample.write(tmp_path / "here")
-    where = capture.root(str(tmp_path / "here"))
-    due = [float(n) for n in range(sample.FRAMES) if n > 76]
-    HEARD.clear()
-    call = options(tmp_path / "a", alert="value > 76", call=f"{__name__}:heard")
-    run(call, spark, where)
-    assert [(0, value) for value in due] == HEARD
+def test_alerts_go_to_a_program_or_a_webhook(spark: "SparkSession", tmp_path: Path) -> None:
+    due = [77.0, 78.0, 79.0]
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ncat > {tmp_path}/piped-$1\n")
     program.chmod(0o755)
     sink = chosen(options(tmp_path / "b", alert="true", pipe=str(program)))
     assert sink is not None
     found = spark.createDataFrame([*enumerate(due)][::-1], "ts_ns bigint, value double")
-    watch.to_sink(sink)(found, 0)  # as each batch of the stream above was given to a function
+    watch.to_sink(sink)(found, 0)  # as each batch of a stream is given to a function
     piped = (tmp_path / "piped-0").read_text().splitlines()
     assert [json.loads(line)["value"] for line in piped] == due
+    sample.write(tmp_path / "here")
+    where = capture.root(str(tmp_path / "here"))
     with pytest.raises(PipelineError, match=r"alerts: .*--post http://127.0.0.1:1/: .*refused"):
         run(options(tmp_path / "c", alert="value > 76", post="http://127.0.0.1:1/"), spark, where)
     with pytest.raises(PipelineError, match="--post and --pipe: alerts go to one place"):
         run(options(tmp_path / "d", alert="true", post="http://127.0.0.1:1/", pipe="true"), spark, where)
     with pytest.raises(PipelineError, match="--call nowhere:f: No module named 'nowhere'"):
         run(options(tmp_path / "d", alert="true", call="nowhere:f"), spark, where)
-    capsys.readouterr()
-    run(options(tmp_path / "a", show=True), spark, where)
-    shown = capsys.readouterr().out
-    assert shown.startswith("Last values:")
-    assert "Rates, the newest first:" in shown
 
 
 def test_the_database_of_the_page_takes_a_batch_again(
