@@ -16,13 +16,17 @@ LIMIT_S = 60
 
 @pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_status_tells_the_signal_and_no_stack_is_shown(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "where"), [(signal.SIGINT, ("--master", "local[1]")), (signal.SIGTERM, ("--no-resident",))]
+)
+def test_the_status_tells_the_signal_and_no_stack_is_shown(
+    number: signal.Signals, where: tuple[str, ...], tmp_path: Path
+) -> None:
     sample.write(tmp_path)
-    words = [sys.executable, "-m", "buscoupler", "latency", str(tmp_path), "--master", "local[1]"]
-    pipe = subprocess.PIPE
+    words = [sys.executable, "-m", "buscoupler", "latency", str(tmp_path), *where]
+    pipe, places = subprocess.PIPE, {"XDG_RUNTIME_DIR": str(tmp_path / "run")}
     with subprocess.Popen(
-        words, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=alone() | SHORT_LIVED
+        words, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=alone() | SHORT_LIVED | places
     ) as job:
         try:
             assert job.stderr is not None
@@ -34,3 +38,4 @@ def test_the_status_tells_the_signal_and_no_stack_is_shown(number: signal.Signal
             job.kill()
     assert job.returncode == 128 + number
     assert "Traceback" not in said
+    assert not (tmp_path / "run" / "buscoupler" / "spark").exists()  # no Spark stays behind
