@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psutil
 
@@ -39,23 +39,39 @@ def tables(*words: str, more: Mapping[str, str] = MappingProxyType({})) -> dict[
     return found
 
 
-_SEVERAL: Final = """
-import contextlib, io, json, sys
+_IN_TURN: Final = """
+import contextlib, io, json, sys, tempfile
 from appliance.commandline.cli import main
 
 for words in json.loads(sys.argv[1]):
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        main(words)
-    print(json.dumps(json.loads(out.getvalue())))
+    with tempfile.TemporaryFile("w+") as said:  # which has a number, as a terminal has
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(said):
+            status = main(words)
+        said.seek(0)
+        print(json.dumps([status, out.getvalue(), said.read()]))
 """
 
 
-def several(
-    *commands: Sequence[str], more: Mapping[str, str] = MappingProxyType({})
-) -> list[dict[str, object]]:
-    """Return the tables of each of several commands as `tables` does, of one process: they start once."""
-    found = [json.loads(line) for line in run("-c", _SEVERAL, json.dumps(commands), more=more).splitlines()]
-    return [{name: table for name, table in one.items() if name != "run"} for one in found]
+class Done(NamedTuple):
+    """A command that has ended: its exit status, its answer and what it said besides."""
+
+    status: int
+    out: str
+    said: str
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The tables that it printed as JSON, without the facts about the run; none if it printed none."""
+        found: dict[str, Any] = json.loads(self.out or "{}")
+        found.pop("run", None)
+        return found
+
+
+def in_turn(*commands: Sequence[str], more: Mapping[str, str] = MappingProxyType({})) -> list[Done]:
+    """Run commands one after the other in one process: it starts once."""
+    return [
+        Done(*json.loads(line)) for line in run("-c", _IN_TURN, json.dumps(commands), more=more).splitlines()
+    ]
 
 
 def there(directory: Path, *where: str, python: str = sys.executable) -> Answers:

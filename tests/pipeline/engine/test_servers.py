@@ -35,16 +35,18 @@ pytest.importorskip("pysail")
 from pipeline.engine import choice, java, serve
 from pipeline.engine.jars import class_path, spark_home
 from pipeline.engine.jvm import archived, options, until
+from pipeline.engine.server import token_file
 from tests.pipeline.engines import QUICK, SHORT_LIVED
 from tests.pipeline.every_job import TABLES, Answers, without_all_but
-from tests.pipeline.processes import PLAN, on_sail, several, tables, there
+from tests.pipeline.processes import PLAN, in_turn, on_sail, tables, there
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 CLIENT: Final = "pyspark-client==4.2.0"
 BESIDE: Final = ("pysail", "pandas", "pyarrow", "numpy", "PyYAML", "pynng")
 """What our jobs need beside the client."""
 ON_CLUSTER: Final = tuple(TABLES) if "BUSCOUPLER_EVERY_JOB" in os.environ else ("audit",)
-AT_SERVER: Final = ("last", "tokens")
+AT_SERVER: Final = ("tokens",)
+"""The job that is not asked for over Connect in tests/pipeline/engine/test_elsewhere.py."""
 FROM_STORE: Final = ("audit", "rates", "last", "failovers")
 FEW: Final = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.adaptive.enabled=false")
 SERIAL: Final = "-XX:+UseSerialGC"
@@ -78,15 +80,13 @@ def due(directory: Path) -> Answers:
     return on_sail(directory)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_server_that_is_ended_leaves_no_process(number: signal.Signals) -> None:
-    pytest.importorskip("grpc")
-    port = free_port()
-    words = ["-m", "buscoupler", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
-    process = subprocess.Popen([sys.executable, *words], cwd=ROOT)
+@contextmanager
+def ended(process: "subprocess.Popen[bytes]", port: int, number: signal.Signals) -> Iterator[None]:
+    """Wait until a server listens, and end it by a signal after the block: then none of its processes is
+    left."""
     try:
         assert serve.listening(port, 120.0, process)
+        yield
         process.send_signal(number)
         assert process.wait(60) == 0
         assert not serve.listening(port, 0.5)
@@ -94,6 +94,15 @@ def test_a_server_that_is_ended_leaves_no_process(number: signal.Signals) -> Non
         assert not [words for words in left if f"localhost:{port}/" in words], "its rehearsal"
     finally:
         process.kill()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_interrupted_leaves_no_process() -> None:
+    pytest.importorskip("grpc")
+    port = free_port()
+    words = ["-m", "buscoupler", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
+    with ended(subprocess.Popen([sys.executable, *words], cwd=ROOT), port, signal.SIGINT):
+        pass
 
 
 STRANGER: Final = """
@@ -117,11 +126,31 @@ def of_a_stranger(place: Path, *urls: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+SERVE: Final = """
+import sys
+from pipeline.engine.serve import serve
+
+sys.exit(serve(int(sys.argv[1]), "2g", "tests.pipeline.resting"))
+"""
+"""The command `pipeline serve`, but for its rehearsal, which costs as much as a test."""
+
+
+def rests_beside(pid: int) -> bool:
+    return any("tests.pipeline.resting" in one.cmdline() for one in psutil.Process(pid).children())
+
+
 @pytest.mark.slow
-def test_a_resident_connect_server_gives_the_same(directory: Path, due: Answers, tmp_path: Path) -> None:
+def test_a_resident_connect_server_gives_the_same_and_leaves_no_process_when_it_is_terminated(
+    directory: Path, due: Answers, tmp_path: Path
+) -> None:
     pytest.importorskip("grpc")
     port = free_port()
-    with serve.running(port, "2g", tmp_path / "log"):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(port)], env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    with ended(process, port, signal.SIGTERM):
+        assert until(lambda: token_file(port).exists(), 60.0, process)
+        assert until(lambda: rests_beside(process.pid), 60.0, process)
         words = ["--remote", f"sc://127.0.0.1:{port}", *without_all_but(*AT_SERVER)]
         assert there(directory, *words) == {job: due[job] for job in AT_SERVER}
         said = of_a_stranger(tmp_path, f"sc://localhost:{port}", f"sc://localhost:{port}/;token=guessed")
@@ -131,7 +160,7 @@ def test_a_resident_connect_server_gives_the_same(directory: Path, due: Answers,
 
 @pytest.mark.slow
 def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> None:
-    words = ["last", str(directory), "--json", "--quiet"]
+    words = ["rates", str(directory), "--json", "--quiet", "--seconds", "1000"]
     programs = Path(sys.executable).parent
     environment = alone() | {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
     jars, more = with_archive()
@@ -254,7 +283,9 @@ def test_sail_gives_the_same_from_an_object_store(directory: Path, store: dict[s
     def asked(where: str) -> list[list[str]]:
         return [[job, where, "--json", "--quiet", "--engine", choice.SAIL] for job in FROM_STORE]
 
-    found = several(*asked("s3a://plant/capture"), *asked(str(directory)), more=store)
+    done = in_turn(*asked("s3a://plant/capture"), *asked(str(directory)), more=store)
+    assert [one.said for one in done if one.said] == []
+    found = [one.tables for one in done]
     by_url, by_path = found[: len(FROM_STORE)], found[len(FROM_STORE) :]
     assert by_url == by_path
     assert all(any(one.values()) for one in by_url)

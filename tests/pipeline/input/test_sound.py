@@ -1,13 +1,9 @@
 """Files that cannot be read are named, and left out if that is asked for; foreign files are passed by."""
 
-import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,11 +16,11 @@ from capture.compact import compact
 from pipeline.input import sample
 from pipeline.input.sound import look, passed_by, unknown
 from tests.capture.divided import divide
-from tests.helpers import alone
 from tests.pipeline.engines import QUICK
+from tests.pipeline.processes import in_turn
 from tests.rigs.planted import Plan, generate
 
-COMMAND = [sys.executable, "-m", "buscoupler", "rates", "--json", "--quiet", "--seconds", "1000"]
+WORDS = ("rates", "--json", "--quiet", "--seconds", "1000", *QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -124,39 +120,29 @@ def test_what_is_no_file_of_a_capture_is_passed_by(here: Path) -> None:
     assert passed_by(here / "capture").endswith("and 1 more")
 
 
-def run(here: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    done = subprocess.run(
-        [*COMMAND, str(here), *words], capture_output=True, text=True, timeout=120, env=alone()
-    )
-    assert "Traceback" not in done.stderr
-    found: dict[str, Any] = json.loads(done.stdout or "{}")
-    found.pop("run", None)
-    return done.returncode, found, done.stderr
-
-
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_the_rest_is_analysed_and_what_was_left_out_is_counted(here: Path) -> None:
+def test_the_rest_is_analysed_and_what_was_left_out_is_counted(here: Path, tmp_path: Path) -> None:
     (segment(here).parent / "note.txt").write_text("mine")
-    status, whole, said = run(here, *QUICK)
-    assert (status, "passed by" in said) == (0, True)
-    damaged_page(segment(here))
-    status, _, said = run(here, *QUICK)
-    assert status == 1
-    assert f"{segment(here)}: unreadable" in said
-    status, found, said = run(here, "--skip-bad", *QUICK)
-    assert (status, "left out 1 of 4 files (--skip-bad)" in said) == (3, True)
-    segment(here).unlink()
-    assert found == run(here, *QUICK)[1]
-    assert found != whole
+    damaged, rest = (shutil.copytree(here, tmp_path / name) for name in ("damaged", "rest"))
+    damaged_page(segment(damaged))
+    segment(rest).unlink()
+    asked = [str(here)], [str(damaged)], [str(damaged), "--skip-bad"], [str(rest)]
+    whole, refused, skipped, without = in_turn(*([*WORDS, *words] for words in asked))
+    assert (whole.status, "passed by" in whole.said) == (0, True)
+    assert refused.status == 1
+    assert f"{segment(damaged)}: unreadable" in refused.said
+    assert (skipped.status, "left out 1 of 4 files (--skip-bad)" in skipped.said) == (3, True)
+    assert skipped.tables == without.tables
+    assert skipped.tables != whole.tables
 
 
 def test_without_a_sound_file_nothing_is_analysed(here: Path) -> None:
     for path in files.listed(here):
         truncated(path)
-    status, _, said = run(here, "--skip-bad", *QUICK)
-    assert status == 1
-    assert "no file is left" in said
+    (done,) = in_turn([*WORDS, str(here), "--skip-bad"])
+    assert done.status == 1
+    assert "no file is left" in done.said
 
 
 PARTS = 250
@@ -166,22 +152,22 @@ PARTS = 250
 @pytest.mark.skipif(not find_spec("pysail"), reason="no pysail")
 @pytest.mark.timeout(300)
 def test_of_a_thousand_segments_the_sound_ones_are_analysed(tmp_path: Path) -> None:
-    generate(tmp_path, Plan(rows=60_000, takeovers=0))
-    for path in files.listed(tmp_path):
+    damaged = tmp_path / "damaged"
+    generate(damaged, Plan(rows=60_000, takeovers=0))
+    for path in files.listed(damaged):
         divide(path, PARTS)
-    count = len(files.listed(tmp_path))
+    count = len(files.listed(damaged))
     assert count >= 990  # the last of a gateway may be missing
-    bad = dict(zip(WAYS, parts_of(tmp_path)[PARTS // 2 :], strict=False))
+    rest = shutil.copytree(damaged, tmp_path / "rest")
+    bad = dict(zip(WAYS, parts_of(damaged)[PARTS // 2 :], strict=False))
     for damage, path in bad.items():
         damage(path)
-    status, found, said = run(tmp_path, "--skip-bad", *QUICK)
-    assert (status, f"left out {len(WAYS)} of {count} files" in said) == (3, True)
-    assert [path for path in bad.values() if f"{path}: " not in said] == []
-    for path in bad.values():
-        path.unlink()
-    status, rest, said = run(tmp_path, *QUICK)
-    assert (status, rest, "left out" in said) == (0, found, False)
-    assert any(rest.values())
+        (rest / path.relative_to(damaged)).unlink()
+    skipped, without = in_turn([*WORDS, str(damaged), "--skip-bad"], [*WORDS, str(rest)])
+    assert (skipped.status, f"left out {len(WAYS)} of {count} files" in skipped.said) == (3, True)
+    assert [path for path in bad.values() if f"{path}: " not in skipped.said] == []
+    assert (without.status, without.tables, "left out" in without.said) == (0, skipped.tables, False)
+    assert any(without.tables.values())
 
 
 def test_a_directory_that_names_another_gateway_than_its_files_is_refused(tmp_path: Path) -> None:

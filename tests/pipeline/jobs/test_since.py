@@ -1,11 +1,8 @@
 """Jobs that look at what came since the last time, and at spans of time, as commands."""
 
-import json
-import subprocess
-import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +11,7 @@ pytest.importorskip("pysail")
 
 from pipeline.errors import PipelineError
 from pipeline.input import since
-from tests.helpers import ROOT, alone
+from tests.pipeline.processes import Done, in_turn
 from tests.rigs.planted import Plan, generate
 
 pytestmark = pytest.mark.timeout(300)  # several commands, each with an engine of its own
@@ -28,36 +25,36 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def audited(capture: Path, state: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "buscoupler", "audit", str(capture), "--engine", "sail", "-q", *words]
-    more = {"XDG_STATE_HOME": str(state)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=alone() | more, cwd=ROOT)
+def audits(capture: Path, state: Path, *asked: Sequence[str]) -> list[Done]:
+    """Run an audit for each of several lists of options, one after the other, with notes in `state`."""
+    words = ["audit", str(capture), "--engine", "sail", "-q"]
+    return in_turn(*([*words, *more] for more in asked), more={"XDG_STATE_HOME": str(state)})
 
 
-def audit(capture: Path, state: Path, *words: str) -> tuple[int, str]:
-    done = audited(capture, state, *words)
-    return done.returncode, done.stdout or done.stderr
-
-
-def frames(capture: Path, state: Path, *words: str) -> int:
-    found: dict[str, Any] = json.loads(audit(capture, state, "--json", *words)[1])
-    return int(found["totals"][0]["frames"])
+def frames(done: Done) -> int:
+    return int(done.tables["totals"][0]["frames"])
 
 
 def test_each_frame_is_looked_at_once(capture: Path, tmp_path: Path) -> None:
-    every, first = frames(capture, tmp_path), frames(capture, tmp_path, "--since-last")
+    whole, new, again = audits(capture, tmp_path, ["--json"], ["--json", "--since-last"], ["--since-last"])
+    every, first = frames(whole), frames(new)
     assert 0 < first < every
-    assert audit(capture, tmp_path, "--since-last") == (0, "nothing new since the last time\n")
+    assert (again.status, again.out or again.said) == (0, "nothing new since the last time\n")
     to_ns = since.load(next(tmp_path.rglob("*.json")))
     assert to_ns is not None
     there = datetime.fromtimestamp(to_ns // 10**9, UTC).replace(microsecond=to_ns // 1000 % 10**6).isoformat()
-    assert abs(frames(capture, tmp_path, "--from", there) + first - every) <= 1  # times have microseconds
-    assert frames(capture, tmp_path / "other", "--since-last") == first
+    elsewhere = tmp_path / "other"
+    rest, other = audits(capture, elsewhere, ["--json", "--from", there], ["--json", "--since-last"])
+    assert abs(frames(rest) + first - every) <= 1  # times have microseconds
+    assert frames(other) == first
 
 
 def test_it_is_said_in_one_way(capture: Path, tmp_path: Path) -> None:
-    status, said = audit(capture, tmp_path, "--since-last", "--from", "2026-01-01")
-    assert (status, said) == (1, "buscoupler: --since-last: give no --from or --to with it\n")
+    (done,) = audits(capture, tmp_path, ["--since-last", "--from", "2026-01-01"])
+    assert (done.status, done.out or done.said) == (
+        1,
+        "buscoupler: --since-last: give no --from or --to with it\n",
+    )
 
 
 def test_one_gateway_alone_and_all_have_notes_of_their_own(tmp_path: Path) -> None:
@@ -78,8 +75,8 @@ def test_gateways_whose_rows_would_never_be_looked_at_are_known() -> None:
 def test_a_gateway_whose_clock_is_late_is_named(tmp_path: Path) -> None:
     late_ns = -3_600 * 10**9
     generate(tmp_path / "c", Plan(rows=900, rate=1.0, gap_s=5.0, offsets_ns=(0, late_ns, 0, 0)))
-    said = audited(tmp_path / "c", tmp_path, "--since-last").stderr
-    assert sum(since.BEHIND in line for line in said.splitlines()) == 1
+    (done,) = audits(tmp_path / "c", tmp_path, ["--since-last"])
+    assert sum(since.BEHIND in line for line in done.said.splitlines()) == 1
 
 
 def test_a_note_that_is_none_is_named(tmp_path: Path) -> None:

@@ -1,18 +1,15 @@
 """A real gateway whose CAN side conflates: what the audit says first, and the report."""
 
-import json
 import signal
 import subprocess
 from pathlib import Path
 from random import randint
-from typing import Any
 
 import pytest
 
-from tests.helpers import alone
 from tests.helpers.ports import free_port
 from tests.pipeline.engines import QUICK
-from tests.pipeline.processes import COMMAND
+from tests.pipeline.processes import COMMAND, Done, in_turn
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -50,33 +47,44 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "capture"
 
 
-def ran(*words: str) -> subprocess.CompletedProcess[str]:
-    asked = [*COMMAND, *words, "-q", *QUICK]
-    return subprocess.run(asked, capture_output=True, text=True, timeout=200, env=alone())
+@pytest.fixture(scope="module")
+def done(capture: Path) -> list[Done]:
+    """The audit as JSON and as text, and the report."""
+    asked = (
+        ["audit", str(capture), "--json"],
+        ["audit", str(capture)],
+        ["report", str(capture), "-o", page(capture)],
+    )
+    return in_turn(*([*words, "-q", *QUICK] for words in asked))
 
 
-def test_what_a_policy_dropped_is_said_first(capture: Path) -> None:
-    done = ran("audit", str(capture), "--json")
-    found: dict[str, Any] = json.loads(done.stdout)
+def page(capture: Path) -> str:
+    return str(capture.parent / "r.html")
+
+
+def test_what_a_policy_dropped_is_said_first(done: list[Done]) -> None:
+    audit, *_ = done
+    found = audit.tables
     (conflated,) = [row["count"] for row in found["ledger"] if row["reason"] == "conflated"]
     assert conflated > SENT // 2
     assert found["summary"] == []
     assert found["verdict"] == {
-        "color": "amber", "status": done.returncode,
+        "color": "amber", "status": audit.status,
         "text": f"{SENT} frames entered, all handed on once to every segment that their kind reaches; "
         f"{conflated} then dropped in queues ({conflated} conflated), all by policy",
     }  # fmt: skip
-    assert done.returncode == 0
+    assert audit.status == 0
 
 
-def test_the_first_line_is_the_verdict_and_the_second_says_what_counts_mean(capture: Path) -> None:
-    first, second, *_ = ran("audit", str(capture)).stdout.splitlines()
+def test_the_first_line_is_the_verdict_and_the_second_says_what_counts_mean(done: list[Done]) -> None:
+    _, audit, _ = done
+    first, second, *_ = audit.out.splitlines()
     assert first.startswith(f"Amber: {SENT} frames entered, all handed on once")
     assert second.startswith("Frames, and messages that are no frames with them, count once")
 
 
-def test_the_report_has_the_same_verdict(capture: Path, tmp_path: Path) -> None:
-    done = ran("report", str(capture), "-o", str(tmp_path / "r.html"))
-    assert done.stdout.startswith("Amber: ")
-    verdict = done.stdout.strip().removeprefix("Amber: ").rstrip(".")
-    assert f'<div class="verdict amber">Amber: {verdict}.</div>' in (tmp_path / "r.html").read_text()
+def test_the_report_has_the_same_verdict(capture: Path, done: list[Done]) -> None:
+    *_, report = done
+    assert report.out.startswith("Amber: ")
+    verdict = report.out.strip().removeprefix("Amber: ").rstrip(".")
+    assert f'<div class="verdict amber">Amber: {verdict}.</div>' in Path(page(capture)).read_text()
