@@ -151,9 +151,9 @@ def test_an_audit_by_url_is_that_of_the_files_and_opens_no_other_day(store: Stor
 
 def test_a_process_has_the_credentials_for_its_workers(store: Store) -> None:
     store.opened()
-    found = ran("last", "s3a://plant/capture", "--to", TO)
+    found = ran("rates", "s3a://plant/capture", "--to", TO)
     check_opened(store)
-    here = ran("last", str(store.directory), "--to", TO, *QUICK)
+    here = ran("rates", str(store.directory), "--to", TO, *QUICK)
     assert (tables(found.stdout), found.returncode) == (tables(here.stdout), here.returncode)
 
 
