@@ -103,7 +103,8 @@ def course(spark: "SparkSession", whole: Path, tmp_path_factory: pytest.TempPath
     step()
     rows = capture.read(spark, where)
     due = Step(rows_of(rates.rates(rows, SECONDS)), rows_of(last.last(rows)))
-    return Course(*steps, due, before, after)
+    first, second, repeated = steps
+    return Course(first, second, repeated, due, before, after)
 
 
 def written_long_ago(place: Path, gateway: str) -> None:
