@@ -130,7 +130,7 @@ def latency(rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = No
     entries = inventory.take(rows) if entries is None else entries
     good, at = timed(rows, sample, entries)
     gateways = sorted({gateway for gateway, _ in at.hubs})
-    found = wire_drifts.least(wire_hops(good), wire_drifts.width_ns(inventory.runs(entries))).collect()
+    found = wire_drifts.least(wire_hops(good), wire_drifts.width_ns(entries)).collect()
     drifted = wire_drifts.drifts(found, gateways)
     if drifted:
         good = drifts.corrected(good, drifted)

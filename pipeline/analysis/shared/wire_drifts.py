@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
+from capture.schema import Kind
 from pipeline.analysis.shared.clocks import Pair
 from pipeline.analysis.shared.drifts import Drift, Points, against, ahead_at, evened
-from pipeline.analysis.shared.inventory import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -38,12 +38,13 @@ class Slot(NamedTuple):
     later_ns: int = 0
 
 
-def width_ns(runs: Iterable[Run]) -> int:
-    """Return the width of slots: a 60th of the longest time of a gateway's rows, at least a second."""
+def width_ns(entries: "Iterable[Row]") -> int:
+    """Return the width of slots: a 60th of the longest time between frames of a gateway, by the inventory, at
+    least a second."""
     begins, ends = dict[str, int](), dict[str, int]()
-    for run in runs:
-        begins[run.gateway] = min(run.first_ns, begins.get(run.gateway, run.first_ns))
-        ends[run.gateway] = max(run.last_ns, ends.get(run.gateway, run.last_ns))
+    for row in (row for row in entries if row.kind == Kind.FRAME):
+        begins[row.gateway] = min(row.first_ns, begins.get(row.gateway, row.first_ns))
+        ends[row.gateway] = max(row.last_ns, ends.get(row.gateway, row.last_ns))
     longest = max((end - begins[gateway] for gateway, end in ends.items()), default=0)
     return max(_SHORTEST_NS, longest // _SLOTS)
 

@@ -10,8 +10,10 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from pyspark.sql import Row
+
+from capture.schema import Kind
 from pipeline.analysis.latency import latency
-from pipeline.analysis.shared.inventory import Run
 from pipeline.analysis.shared.wire_drifts import Slot, drifted, width_ns
 from pipeline.engine.choice import SAIL, SPARK
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
@@ -106,9 +108,11 @@ def test_a_clock_that_is_compared_once_did_not_drift() -> None:
 
 
 def test_slots_are_as_wide_as_the_longest_gateway_asks_for() -> None:
-    def run(gateway: str, first_s: float, last_s: float) -> Run:
-        return Run(gateway, 1, 0, int(first_s * S), int(last_s * S), True, 9)
+    def frames(gateway: str, first_s: float, last_s: float, kind: Kind = Kind.FRAME) -> Row:
+        times = {"first_ns": int(first_s * S), "last_ns": int(last_s * S)}
+        return Row(gateway=gateway, kind=kind.value, **times)
 
-    assert width_ns([run("a", 0, 40), run("b", 9_000, 9_010)]) == S
-    assert width_ns([run("a", 0, 600), run("a", 700, 1_200), run("b", 9_000, 9_010)]) == 20 * S
+    assert width_ns([frames("a", 0, 40), frames("b", 9_000, 9_010)]) == S
+    assert width_ns([frames("a", 0, 600), frames("a", 700, 1_200), frames("b", 9_000, 9_010)]) == 20 * S
+    assert width_ns([frames("a", 0, 600), frames("a", 0, 9_000, Kind.TOPOLOGY)]) == 10 * S
     assert width_ns([]) == S
