@@ -40,7 +40,7 @@ async def test_a_defect_ends_its_look_and_the_next_one_comes(caplog: pytest.LogC
     looks = Looks(defect=1)
     rounds = Rounds(looks.look, 0.0)
     rounds.open(asyncio.get_running_loop())
-    await until(lambda: looks.begun == 3)
+    await until(lambda: looks.begun == 3, passes=True)
     rounds.close()
     assert [step for number, step in looks.steps if number == 1] == [0]
     assert [one.levelno for one in caplog.records] == [logging.ERROR]
