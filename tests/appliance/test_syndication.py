@@ -19,6 +19,7 @@ from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
 from devices.syndication.buses.intake import producer_id
+from devices.syndication.service import Syndication
 from tests.appliance.asking import asked as run_query
 from tests.appliance.examples import relocated, rendezvous, running
 from tests.appliance.pairs import PAIR, forwarding
@@ -134,6 +135,9 @@ async def test_a_reload_changes_what_patterns_are_and_forgets_what_the_file_said
     )
     appliance.open(asyncio.get_running_loop())
     with closing(appliance):
+        (broker,) = appliance.parts["device broker"].services
+        assert isinstance(broker, Syndication)
+        await until(lambda: broker.memory.known)  # else what the file said is back until the next frame
         async with member(doors[0]) as (hall, mouth), member(doors[1]) as (_, ear):
 
             async def publish(value: float) -> None:
