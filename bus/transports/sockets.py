@@ -81,8 +81,8 @@ async def connect_by_name(loop: AbstractEventLoop, host: str, port: int) -> tupl
         won = await _first(loop, deque((place[0], place[4]) for place in found), tried)
         return won.result(), tried[won]
     finally:
-        for task in tried:
-            if task is not won:
+        if not loop.is_closed():  # else its tasks are gone, and their sockets with them
+            for task in tried.keys() - {won}:
                 task.cancel()
                 task.add_done_callback(_close_unwanted)
 

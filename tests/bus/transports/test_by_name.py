@@ -108,6 +108,19 @@ async def test_a_stream_finds_the_address_that_takes_it(port: int, monkeypatch: 
         writer.close()
 
 
+@pytest.mark.usefixtures("full")
+def test_a_loop_may_end_while_a_name_is_dialled(port: int) -> None:
+    """What its tasks leave is collected then, where an exception would be a warning."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(connect_by_name(loop, "gw.example", port))
+    for _ in range(5):
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert not task.done()
+    del task
+    gc.collect()
+
+
 async def test_where_none_takes_it_the_last_says_why(port: int) -> None:
     with pytest.raises(ConnectionRefusedError):
         await connect_by_name(asyncio.get_running_loop(), "gw.example", port)
