@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Final, Protocol
 
+from bus.machine.files import is_at
+
 _BLOCK_BYTES: Final = 64 * 1024
 
 
@@ -108,10 +110,7 @@ class SystemFiles:
         os.close(file)
 
     def is_at(self, file: int, path: str) -> bool:
-        try:
-            return os.path.samestat(os.fstat(file), os.stat(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        return is_at(file, path)
 
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)

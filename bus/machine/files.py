@@ -2,7 +2,7 @@
 
 A mark of the byte order, which Windows puts before text, is no part of it. Text in another encoding is
 refused with the place and what to do. A file that the topology names is a regular one, for a pipe would let
-the process wait.
+the process wait. And `is_at`, of files that are open for long.
 """
 
 import errno
@@ -156,6 +156,17 @@ def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
             _write_exclusively(Path(path), data, mode)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def is_at(descriptor: int, path: str | Path) -> bool:
+    """Return whether a path still is that of an open file or directory: nobody deleted, moved or replaced it.
+
+    Raises `OSError` if nobody can say.
+    """
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from bus.machine.files import is_at
 from capture.batches import NEXT, batches_of
 from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
 from capture.schema import META_TOPOLOGY
@@ -61,11 +62,7 @@ class Journal:
 
     def check(self) -> None:
         """Raise `Vanished` if the file is no more where it was; `OSError` if nobody can say."""
-        try:
-            is_there = os.path.samestat(os.fstat(self._file), os.stat(self._path))
-        except (FileNotFoundError, NotADirectoryError):
-            is_there = False
-        if not is_there:
+        if not is_at(self._file, self._path):
             what = f"the journal was deleted or moved away, with {self.rows:,} rows"
             raise Vanished(f"{what}: {self._path}")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from bus.machine.files import is_at
 from capture import ranges
 from capture.files import CaptureError, boot_of, days_directory, listed
 from capture.locks import reading
@@ -120,15 +121,9 @@ class Spool:
         went = [path for path in list(self._waits) if not path.exists() and path in self._waits]
         self._waits.difference_update(went)
         self.deleted += len(went)
-        if not self._is_there():
+        if not is_at(self._lock, self.directory):
             what = f"the spool was deleted or moved away, with {len(went):,} files that waited"
             raise SpoolGone(f"{what}: {self.directory}")
-
-    def _is_there(self) -> bool:
-        try:
-            return os.path.samestat(os.fstat(self._lock), os.stat(self.directory))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
 
     def _take(self, path: Path) -> None:
         try:

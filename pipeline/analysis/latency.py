@@ -13,7 +13,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.analysis.shared import drifts, inventory, restarts, steps, sums, trunks, wire_drifts
-from pipeline.analysis.shared.clocks import Clock, faultless, least, offsets
+from pipeline.analysis.shared.clocks import Clock, faultless, offsets
 from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.expected import learn
 from pipeline.analysis.shared.frames import local_table
@@ -130,12 +130,13 @@ def latency(rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = No
     entries = inventory.take(rows) if entries is None else entries
     good, at = timed(rows, sample, entries)
     gateways = sorted({gateway for gateway, _ in at.hubs})
-    found = wire_drifts.least(wire_hops(good), wire_drifts.width_ns(entries)).collect()
+    width_ns = wire_drifts.width_ns(entries)
+    found = wire_drifts.least(wire_hops(good), width_ns).collect()
     drifted = wire_drifts.drifts(found, gateways)
     if drifted:
         good = drifts.corrected(good, drifted)
-    pairs = least(wire_hops(good)).collect() if drifted else wire_drifts.pairs(found)
-    clocks = _clocks(rows.sparkSession, offsets(pairs, gateways), drifted)
+        found = wire_drifts.least(wire_hops(good), width_ns).collect()
+    clocks = _clocks(rows.sparkSession, offsets(wire_drifts.pairs(found), gateways), drifted)
     every = bridge_hops(good).unionByName(wire_hops(good)).unionByName(whole_ways(good))
     hops = cached(sketches(corrected(every, clocks)))
     return Latency(clocks, hops, percentiles(hops))

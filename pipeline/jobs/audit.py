@@ -27,8 +27,10 @@ def audited(capture: OpenCapture, window_ms: int, margin_ns: int = MARGIN_NS) ->
         journals=capture.unread,
         margin_ns=margin_ns,
     )
+    if margin_ns > MARGIN_NS or not capture.span.is_bounded:
+        return found
     more_ns = apart_ns(found.coverage.collect())
-    return audited(capture, window_ms, MARGIN_NS + more_ns) if more_ns and margin_ns == MARGIN_NS else found
+    return audited(capture, window_ms, MARGIN_NS + more_ns) if more_ns else found
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
