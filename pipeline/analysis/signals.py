@@ -154,9 +154,12 @@ def resampled(bins: "DataFrame") -> "DataFrame":
 
 
 def busiest(windows: "DataFrame", count: int) -> "DataFrame":
-    """Choose the windows of the signals with most values that are numbers, in the order of time."""
+    """Choose the windows of the signals with most values that are numbers, in the order of time. A signal
+    that changes comes before all that do not."""
     known = windows.where(F.col("mean").isNotNull())
-    most = known.groupBy(*KEYS).agg(F.sum("rows").alias("all")).orderBy(F.desc("all"), *KEYS).limit(count)
+    changes = (F.max("max") > F.min("min")).alias("changes")
+    sums = known.groupBy(*KEYS).agg(changes, F.sum("rows").alias("all"))
+    most = sums.orderBy(F.desc("changes"), F.desc("all"), *KEYS).limit(count)
     found = known.join(F.broadcast(most), list(KEYS))
     return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
 

@@ -51,13 +51,17 @@ def page(where: str, verdict: tuple[str, str], parts: "Mapping[str, Sequence[Row
     """
     color, line = verdict
     judged = f'<div class="verdict {color}">{markup(line)}</div>'
-    body = [f"<h1>Capture</h1><p>{markup(where)}</p>", judged]
+    body, empty = [f"<h1>Capture</h1><p>{markup(where)}</p>", judged], list[str]()
     for heading, name, text in _SECTIONS:
         if name == "signals" and name not in parts:
             continue  # they were not asked for
-        plot = f'<div class="wide">{_PLOTS[name](parts)}</div>' if name in _PLOTS else ""
-        table = "" if name in _PLOTS_ALONE and parts[name] else _table(parts[name], names)
-        body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{table}")
+        plot = _PLOTS[name](parts) if name in _PLOTS else ""
+        table = "" if name in _PLOTS_ALONE else _table(parts[name], names)
+        if plot or table:
+            body.append(f'<h2>{heading}</h2><p>{text}</p><div class="wide">{plot}</div>{table}')
+        else:
+            empty.append(heading)
+    body += [f"<h2>Nothing to show</h2><p>{', '.join(empty)}.</p>"] if empty else []
     title = markup(f"buscoupler: {where}")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
@@ -66,7 +70,7 @@ def page(where: str, verdict: tuple[str, str], parts: "Mapping[str, Sequence[Row
 
 def _table(rows: "Sequence[Row]", names: Names) -> str:
     if not rows:
-        return "<p>None.</p>"
+        return ""
     columns = rows[0].__fields__
     heads = "".join(f"<th>{markup(head(name))}</th>" for name in columns)
     shown = (labelled(row.asDict(), names).values() for row in rows[:ROWS_MOST])
@@ -197,7 +201,7 @@ _PLOTS: Final = {
     "prefixes": _traffic, "media": _media, "hops": _times, "signals": _signals,
 }  # fmt: skip
 _PLOTS_ALONE: Final = ("faults", "signals")
-"""Plots whose table is shown only if it is empty."""
+"""Plots whose table is not shown."""
 _SECTIONS: Final = (
     (
         "Bridges",
@@ -213,8 +217,8 @@ _SECTIONS: Final = (
     (
         "Signals",
         "signals",
-        "The busiest signals: mean and range of each window. Red: frames with faults entered. Orange: nobody "
-        "served. Times are by the gateways' own clocks.",
+        "The busiest signals, those that change first: mean and range of each window. Red: frames with "
+        "faults entered. Orange: nobody served. Times are by the gateways' own clocks.",
     ),
     ("Traffic", "prefixes", "Frames on each segment: those it brought and was given, by first token."),
     ("Media", "media", "Bytes a second on each segment."),

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Final, NamedTuple
 
 from bus.text import markup
@@ -92,7 +94,8 @@ def levels(
 ) -> str:
     """Draw named series one below the other, each in its own range, over one axis of `length` seconds.
 
-    `ends` label the axis. Marks go through all series. A series is broken where it has no level for `pause`.
+    `ends` label the axis. Marks go through all series. A series is broken where it has no level for `pause`,
+    and for twice as long as is usual in it.
     """
     if not series:
         return ""
@@ -119,13 +122,23 @@ def _levels(
         return f"{_LEFT + second / length * width:.1f},{floor - (value - low) / span * tall:.1f}"
 
     yield _name(name, _LEFT, top + 12)
-    yield _text(_LEFT - 6, floor, short(low), "end") + _text(_LEFT - 6, floor - tall + 8, short(high), "end")
-    for run in _unbroken(some, pause):
+    yield _text(_LEFT - 6, floor, short(low), "end")
+    if high > low:
+        yield _text(_LEFT - 6, floor - tall + 8, short(high), "end")
+    for run in _unbroken(some, max(pause, 2 * _usual(some))):
+        if len(run) == 1:
+            x, y = place(run[0].second, run[0].mean).split(",")
+            yield f'<circle cx="{x}" cy="{y}" r="2" fill="{color}"/>'
         there = [place(one.second, one.high) for one in run]
         back = [place(one.second, one.low) for one in reversed(run)]
         yield f'<polygon points="{" ".join([*there, *back])}" fill="{color}" opacity="0.25"/>'
         drawn = " ".join(place(one.second, one.mean) for one in run)
         yield f'<polyline points="{drawn}" fill="none" stroke="{color}" stroke-width="1.6"/>'
+
+
+def _usual(some: Sequence[Level]) -> float:
+    """Return the usual time between two levels: the median."""
+    return median(b.second - a.second for a, b in pairwise(some)) if len(some) > 1 else 0.0
 
 
 def _unbroken(some: Sequence[Level], pause: float) -> Iterator[list[Level]]:

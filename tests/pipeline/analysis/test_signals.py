@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from pipeline.analysis.signals import signals
+from pipeline.analysis.signals import busiest, signals
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.signals.blocks import KEYS
 
@@ -38,3 +38,30 @@ def test_of_several_pauses_that_are_equally_long_the_first_is_told(
     for rows in (batches, batches[::-1]):
         (found,) = signals(spark.createDataFrame(rows, _SCHEMA), 1.0).collect()
         assert found.longest_from_ns == start_ns
+
+
+_WINDOWS: Final = ", ".join([
+    "start_ns long", *(f"{name} string" for name in KEYS),
+    "rows long", "mean double", "min double", "max double",
+])  # fmt: skip
+
+
+def windows(signal: str, rows: int, *values: float | None) -> list[tuple[Any, ...]]:
+    """Return a window for each value, which the signal has all that time."""
+    keys = [signal if name == "signal" else "a" for name in KEYS]
+    return [(at_ns, *keys, rows, value, value, value) for at_ns, value in enumerate(values)]
+
+
+@pytest.mark.engines(SPARK, SAIL)
+def test_of_busy_signals_those_that_change_come_first(spark: "SparkSession") -> None:
+    still, slow = windows("still", 900, 5.0, 5.0), windows("slow", 2, 0.5, 1.0)
+    fast, text = windows("fast", 30, 3.0, 2.0), windows("text", 999, None, None)
+    found = busiest(spark.createDataFrame([*still, *slow, *fast, *text], _WINDOWS), 2).collect()
+    assert [(row.signal, row.start_ns) for row in found] == [
+        ("fast", 0),
+        ("fast", 1),
+        ("slow", 0),
+        ("slow", 1),
+    ]
+    every = busiest(spark.createDataFrame([*still, *slow, *fast, *text], _WINDOWS), 9).collect()
+    assert {row.signal for row in every} == {"fast", "slow", "still"}

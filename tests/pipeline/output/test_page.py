@@ -140,3 +140,51 @@ def test_signals_stand_one_below_the_other_with_losses_and_takeovers_on_their_ax
     assert marks == {svg.RED: "lost", svg.COLORS[1]: "bridge x"}
     assert "2026-" in text
     assert "<h2>Signals" not in page("here", GREEN, parts(), Names())
+
+
+def test_a_signal_that_stands_still_has_its_value_once() -> None:
+    still = level(1.0, "Rpm").asDict()
+    given = parts(signals=[Row(**{**still, "min": 5.0, "max": 5.0})])
+    assert page("here", GREEN, given, Names()).count(">5<") == 1
+
+
+def test_a_signal_that_is_rare_is_a_line_and_a_lone_value_a_dot() -> None:
+    seconds = {"Slow": (0.5, 4.5, 8.5), "Broken": (0.5, 0.6, 0.7, 0.8, 5.0, 8.5)}
+    given = parts(signals=[level(at, name, at) for name, times in seconds.items() for at in times])
+    text = page("here", GREEN, given, Names())
+    assert sorted(map(len, polylines(text))) == [1, 1, 3, 4]
+    assert text.count("<circle") == 2
+
+
+def test_what_a_capture_has_nothing_of_is_one_line_at_the_end() -> None:
+    signals = [level(at, "Rpm", at) for at in (1.0, 1.1)]
+    text = page("drive.log", GREEN, parts(signals=signals), Names())
+    assert re.findall(r"<h2>([^<]*)</h2>", text) == ["Signals", "Recorders", "Nothing to show"]
+    last = text.partition("<h2>Nothing to show</h2>")[2]
+    assert last.startswith("<p>Bridges, Faults, When, Ledgers, ")
+    assert "<h2>Nothing" not in page("drive.log", GREEN, full(), Names())
+
+
+def full() -> dict[str, list[Row]]:
+    """Return tables each of which has a row."""
+    plain = Row(kind="k", segment="s", stage="in", gateway="gw", hub="h", count=1)
+    gone = {"hub": "h", "bus": "b", "from": "gw", "to": "gw-b", "gap_ns": 1, "start_ns": BEGIN_NS}
+    hop = {
+        "kind": "end to end",
+        "from_gateway": "gw",
+        "from": "a",
+        "to": "b",
+        "p50": 1.0,
+        "p90": 2.0,
+        "p99": 3.0,
+    }
+    return {
+        **parts(windows=[window(1.0)], summary=[plain], failovers=[Row(**gone, end_ns=BEGIN_NS + 1)]),
+        "carried": [Row(gateway="gw", hub="h", segment="s", received=1, put=1)],
+        "faults": [Row(kind="k", segment="s", start_ns=BEGIN_NS, count=1)],
+        "media": [Row(bus="b", bytes_per_s=1.0, peak_bytes_per_s=2.0)],
+        "hops": [Row(**hop)],
+        **{
+            name: [Row(frames=1)] for name in ("ledger", "agreement", "prefixes", "talkers", "clocks", "last")
+        },
+    }
