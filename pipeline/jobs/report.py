@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from capture.schema import Kind
 from pipeline.analysis.audit.verdict import judge
 from pipeline.errors import PipelineError
 from pipeline.jobs import audit, failovers, last, latency, rates, signals
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 _LONG: Final = ("prefixes", "failovers", "hops", "last")
+_JOBS: Final = (audit.JOB, rates.JOB, failovers.JOB, latency.JOB, last.JOB)
+"""The jobs whose tables the page has. The first alone tells of items on wires."""
 
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
@@ -38,14 +41,16 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
-    """Collect the tables of the jobs for the page, by name. The long ones are cut."""
+    """Collect the tables of the jobs for the page, by name. The long ones are cut. Of a log of a wire alone
+    there are those of the audit."""
     from pipeline.analysis.shared import trunks
-    from pipeline.analysis.shared.inventory import carried, topologies
+    from pipeline.analysis.shared.inventory import carried, holds, topologies
     from pipeline.analysis.shared.small import framed
 
     parts: dict[str, Sequence[Row]] = {}
     findings: Table | None = None
-    for job in (audit.JOB, rates.JOB, failovers.JOB, latency.JOB, last.JOB):
+    taken = capture.inventory()
+    for job in _JOBS if holds(taken, Kind.FRAME, Kind.EVENT) else _JOBS[:1]:
         assert job.tables is not None
         capture.tell(f"report: {job.name}")
         words = ["--seconds", str(window_s(parts["capture"]))] if job is rates.JOB else []
@@ -55,7 +60,6 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     assert findings is not None
     its = framed(capture.spark, findings.frame)
     parts["faults"] = by_time(its, window_s(parts["capture"])).collect()
-    taken = capture.inventory()
     parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(topologies(taken))))
     return parts
 

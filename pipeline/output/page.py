@@ -47,9 +47,10 @@ def window_s(seen: "Sequence[Row]") -> float:
 def page(where: str, verdict: tuple[str, str], parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
     """Make the whole page, tokens by their `names`; nothing in it is loaded from elsewhere.
 
-    `verdict` is its color and its line.
+    `verdict` is its color and its line. Of parts that are missing or empty there is the heading.
     """
     color, line = verdict
+    parts = defaultdict(tuple, parts)
     judged = f'<div class="verdict {color}">{markup(line)}</div>'
     body, empty = [f"<h1>Capture</h1><p>{markup(where)}</p>", judged], list[str]()
     for heading, name, text in _SECTIONS:

@@ -108,6 +108,11 @@ def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":
     return (one.hubs for one in versions(taken))
 
 
+def holds(taken: "Iterable[Row]", *kinds: Kind) -> bool:
+    """Tell whether there is a row of one of the `kinds`."""
+    return any(row.kind in kinds for row in taken)
+
+
 def carried(taken: "Iterable[Row]") -> "list[Row]":
     """Count the frames that each bridge received from and put onto each segment."""
     groups = grouped(

@@ -159,6 +159,8 @@ def test_a_signal_that_is_rare_is_a_line_and_a_lone_value_a_dot() -> None:
 def test_what_a_capture_has_nothing_of_is_one_line_at_the_end() -> None:
     signals = [level(at, "Rpm", at) for at in (1.0, 1.1)]
     text = page("drive.log", GREEN, parts(signals=signals), Names())
+    few = {name: rows for name, rows in parts(signals=signals).items() if rows}
+    assert page("drive.log", GREEN, few, Names()) == text
     assert re.findall(r"<h2>([^<]*)</h2>", text) == ["Signals", "Recorders", "Nothing to show"]
     last = text.partition("<h2>Nothing to show</h2>")[2]
     assert last.startswith("<p>Bridges, Faults, When, Ledgers, ")

@@ -1,0 +1,39 @@
+"""The tables that a report is made of."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from bus.names import Names
+from pipeline.engine.choice import SAIL
+from pipeline.input import read
+from pipeline.jobs import report
+from pipeline.jobs.record import OpenCapture
+from pipeline.output.tables import Progress
+from tests.pipeline.signals.signals_support import Seen, capture_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SENT = [
+    Seen(5, "tank/level", b"7", "bus hall", "bus hall"),
+    Seen(6, "tank/level", b"8", "bus hall", "bus hall"),
+]
+
+
+@pytest.mark.engines(SAIL)
+@pytest.mark.parametrize(
+    ("seen", "frames"), [([Seen(5, 0x200, b"\7")], 0), (SENT, 2)], ids=["a wire alone", "a bus"]
+)
+def test_of_a_log_of_a_wire_alone_nothing_is_asked_that_only_frames_tell(
+    spark: "SparkSession", tmp_path: Path, seen: list[Seen], frames: int
+) -> None:
+    capture_of(tmp_path, {"gw": seen}, files_each=1)
+    found = report.gather(OpenCapture(spark, read.root(str(tmp_path)), Progress(quiet=True), Names()))
+    assert found["totals"][0].frames == frames
+    assert sum(row.rows for row in found["capture"]) == len(seen)
+    assert ({"hops", "prefixes", "failovers", "last"} <= found.keys()) == (frames > 0)
