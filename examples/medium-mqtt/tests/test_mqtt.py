@@ -1,80 +1,39 @@
-"""A side at a real mosquitto: retained messages, echoes, losses, spool, TLS; and brokers that misbehave."""
+"""A side at a real mosquitto: retained messages, echoes, TLS; and brokers that misbehave."""
 
 import asyncio
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
-from buscoupler_mqtt.medium import Mqtt, Spool
+from buscoupler_mqtt.medium import Spool
 from buscoupler_mqtt.session import PACKET_BYTES
 from gate import Gate
 from mosquitto import Mosquitto, needs_mosquitto
 from paho.mqtt import publish
+from sides import is_up, named, numbered, numbers
 
 from bridges.media.shedding import Shed
-from bus.balance import imbalances
 from bus.transports.on_the_way import of_process_bytes
 from bus.transports.options import Tls
 from bus.transports.parting import parted
-from bus.wire.frame import PUB, pack, unpack
-from bus.wire.pattern import Pattern, token
+from bus.wire.pattern import token
 from tests.conformance.pair import Side
 from tests.helpers.certificates import own_tls
 from tests.helpers.peers import until
 from tests.helpers.talker import over_tls
 
-FAST: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
-NAMES = ("plant", "temp", "set", "gw")
 CONNACK = bytes.fromhex("2003000000")
 pytestmark = needs_mosquitto
 
 
-@pytest.fixture
-async def side() -> AsyncIterator[Callable[..., Side]]:
-    """Makes sides that are open; all are closed in the end."""
-    made = list[Side]()
-
-    def make(
-        url: str, shed: Shed | None = None, retry: dict[str, Any] = FAST, mates: int = 0, **settings: Any
-    ) -> Side:
-        record = Mqtt(url=url, **settings)
-        one = Side(f"side {len(made)}", lambda: record.link(shed=shed, names=NAMES, mates=mates, **retry))
-        made.append(one)
-        one.open()
-        return one
-
-    yield make
-    for one in made:
-        one.close()
-    await asyncio.sleep(0)
-    assert not any(stats.balance() for one in made for stats in one.hub.ledgers)
-    assert imbalances([one.hub for one in made]) == []
-
-
-def named(*names: int | str, data: bytes = b"") -> bytes:
-    return pack(PUB, Pattern(*names), data)
-
-
-async def is_up(*sides: Side) -> None:
-    await until(lambda: all(one.link is not None and one.link.state == "up" for one in sides))
-
-
 def say(broker: Mosquitto, topic: str, data: bytes, **settings: Any) -> None:
     publish.single(topic, data, hostname="127.0.0.1", port=broker.port, **({"qos": 1} | settings))
-
-
-def numbers(side: Side) -> list[int]:
-    return [int.from_bytes(unpack(message).data[:4], "big") for message in side.heard.messages]
-
-
-def numbered(number: int, size: int = 4) -> bytes:
-    return named("plant", "temp", data=number.to_bytes(4, "big") + bytes(size - 4))
 
 
 async def test_topics_have_the_names_of_tokens(broker: Mosquitto, side: Callable[..., Side]) -> None:
@@ -172,153 +131,6 @@ async def test_the_will_tells_whether_the_gateway_is_there(
     late = side(broker.url, subscribe=("gw",))
     await until(lambda: late.heard.messages == heard[3:])
     gate.close()
-
-
-@pytest.mark.parametrize("spooled", [False, True])
-async def test_a_broker_killed_under_traffic_loses_nothing_that_was_accepted(
-    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path, spooled: bool
-) -> None:
-    """The broker keeps nothing, so its subscriber is back before our side may come in again. The subscriber
-    sends nothing, and nothing waits in the broker's kernel: else the last bytes of a killed broker are lost.
-    """
-    gate = Gate(broker.port)
-    await gate.start()
-    far = side(broker.url, subscribe=("#",), qos=0)
-    spool = Spool(directory=str(tmp_path / "spool")) if spooled else None
-    near = side(f"mqtt://127.0.0.1:{gate.port}", spool=spool)
-    await is_up(near, far)
-    said = 0
-    for round_ in range(1, 4):
-        end = said + 500
-        while said < end:
-            near.say(*map(numbered, range(said, said + 10)))
-            said += 10
-            if said == end - 250:
-                await until(lambda: len(far.heard.messages) > 0)
-                broker.kill()
-                gate.is_open = False
-                gate.cut()
-            await asyncio.sleep(0)
-        broker.start()
-        await until(lambda: far.link.losses == round_ and far.link.state == "up")  # noqa: B023
-        gate.is_open = True
-        await until(lambda: set(numbers(far)) == {*range(said)})  # noqa: B023
-    first = list(dict.fromkeys(numbers(far)))
-    assert first == [*range(said)]  # in order, if repetitions are left out
-    assert near.link.losses == 3
-    assert near.count("offered") == said
-    await until(lambda: near.count("sent") == said)
-    gate.close()
-
-
-async def test_the_spool_is_bounded_and_drops_are_counted(
-    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
-) -> None:
-    broker.kill()
-    spool = Spool(directory=str(tmp_path / "spool"), bytes=1 << 20)
-    near = side(broker.url, spool=spool, queue_bytes=100_000)
-    said = 0
-    while near.reasons("dropped").get("queue full", 0) < 100:
-        near.say(*(numbered(number, 1000) for number in range(said, said + 10)))
-        said += 10
-        assert said < 50_000
-        await asyncio.sleep(0.001)
-    await until(lambda: near.link.condition == "spool full")
-    assert sum(file.stat().st_size for file in (tmp_path / "spool").glob("*.log")) <= 1 << 20
-    kept = near.count("sent") + near.count("queued")
-    assert kept + near.reasons("dropped")["queue full"] == said
-    broker.start()
-    files = near.link.pipe.files
-    await until(lambda: files.sent == kept)
-    assert files.queued == 0
-    await until(lambda: near.link.condition == "")
-
-
-async def test_a_spool_that_is_moved_away_is_told_and_goes_on_when_it_is_back(
-    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("buscoupler_mqtt.spooled._LOOK_S", 0.01)
-    monkeypatch.setattr("buscoupler_mqtt.spooled._AGAIN_S", 0.01)
-    broker.kill()
-    place, away = tmp_path / "spool", tmp_path / "away"
-    near = side(broker.url, spool=Spool(directory=str(place)))
-    near.say(*map(numbered, range(300)))
-    await until(lambda: near.count("sent") == 300)
-    place.rename(away)
-    await until(lambda: "was deleted or moved away while it was open, with 300 mess" in near.link.condition)
-    near.say(numbered(300))
-    away.rename(place)
-    await until(lambda: near.count("sent") == 301)
-    assert near.link.condition == ""
-    files = near.link.pipe.files
-    place.rename(away)
-    await until(lambda: bool(near.link.condition))
-    near.close()
-    assert files.dropped == {"damaged": 301}
-    assert files.balance() == 0
-
-
-async def test_a_spool_goes_on_where_another_process_has_stopped(
-    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
-) -> None:
-    broker.kill()
-    spool = Spool(directory=str(tmp_path / "spool"), sync=True)
-    before = side(broker.url, spool=spool)
-    before.say(*map(numbered, range(300)))
-    await until(lambda: before.count("sent") == 300)
-    before.close()
-    broker.start()
-    far = side(broker.url, subscribe=("#",))
-    await is_up(far)
-    after = side(broker.url, spool=spool)
-    after.say(numbered(300))
-    await until(lambda: numbers(far) == [*range(301)])
-    files = after.link.pipe.files
-    await until(lambda: files.sent == 301)
-    assert files.queued == files.balance() == 0
-
-
-async def test_a_link_that_is_opened_again_and_again_keeps_no_ledger_of_earlier_spools(
-    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
-) -> None:
-    """The sums stay: what a spool has when its link closes is dropped as kept, and found by the next one."""
-    broker.kill()
-    near = side(broker.url, spool=Spool(directory=str(tmp_path / "spool")))
-    for number in range(3):
-        if number:
-            near.open()
-        near.say(numbered(number))
-        await until(lambda: near.link.pipe.files.queued == number + 1)  # noqa: B023
-        near.close()
-        await until(lambda: not near.hub._accounts._kept)  # noqa: SLF001
-        files = near.hub.accounts()[f"{near.link.name} spool"].stats
-        assert (files.dropped["kept"], files.queued, files.balance()) == (sum(range(number + 2)), 0, 0)
-
-
-async def test_a_spool_that_cannot_be_used_is_a_fault(
-    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    near = side(broker.url, spool=Spool(directory=str(tmp_path / "file" / "spool")))
-    await until(lambda: near.link.fault.startswith("spool: "))
-    near.say(numbered(1))
-    assert near.count("queued") == 1
-    near.close()
-    assert near.reasons("dropped") == {"closed": 1}
-
-
-async def test_a_message_that_ends_each_connection_is_dropped_and_the_others_arrive(
-    broker: Mosquitto, side: Callable[..., Side], tmp_path: Path
-) -> None:
-    """Mosquitto disconnects whoever publishes more than 200 levels."""
-    near = side(broker.url, levels=255, spool=Spool(directory=str(tmp_path / "spool")))
-    far = side(broker.url, subscribe=("#",))
-    await is_up(near, far)
-    near.say(*map(numbered, range(10)), named(*["a"] * 250), *map(numbered, range(10, 20)))
-    files = near.link.pipe.files
-    await until(lambda: files.dropped == {"refused": 1})
-    await until(lambda: set(numbers(far)) == {*range(20)})
-    assert "the broker has disconnected us" in near.link.fault
 
 
 async def test_no_more_is_on_its_way_than_the_broker_allows(
