@@ -1,7 +1,7 @@
 """The coding of one value: from bytes of a device to a value, and back. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import isfinite
 
@@ -44,6 +44,10 @@ class Coding:
         if self.layout.type == "f32" and raw - raw == 0:
             return self.scale.value(Decimal(shortest32(raw)))
         return self.scale.value(raw)
+
+    def by_ten(self, power: int) -> "Coding":
+        """Return the coding of a value that is sent as so many times a power of ten more."""
+        return replace(self, scale=self.scale._replace(scale=self.scale.scale.scaleb(power)))
 
     def _unsigned(self, data: bytes) -> int:
         size = self.layout.size_bytes

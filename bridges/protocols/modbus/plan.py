@@ -45,6 +45,11 @@ class Block(NamedTuple):
             return bytes([data[at // 8] >> at % 8 & 1])
         return data[2 * at : 2 * (at + row.count)]
 
+    def power_bytes_of(self, row: Register, data: bytes) -> bytes:
+        """Return the bytes of the scale register of a value; b"" if it has none."""
+        at = 0 if row.scale_register is None else row.scale_register - self.start
+        return b"" if row.scale_register is None else data[2 * at : 2 * at + 2]
+
 
 def planned(record: Modbus) -> list[Block]:
     """Return the fewest requests that read all values of a table, within `gap` and the limits of devices."""
@@ -70,12 +75,15 @@ def apart(block: Block) -> list[Block]:
     """Return a request for each value of a block: where one of them is refused, the others are read."""
     spans = dict[tuple[int, int], list[Register]]()
     for row in block.rows:
-        spans.setdefault((row.register, row.count), []).append(row)
-    return [block._replace(start=start, size=size, rows=tuple(rows)) for (start, size), rows in spans.items()]
+        spans.setdefault(row.span, []).append(row)
+    return [
+        block._replace(start=start, size=end - start, rows=tuple(rows))
+        for (start, end), rows in spans.items()
+    ]
 
 
 def _key(record: Modbus, row: Register) -> tuple[int, str, float, int, int]:
-    return row.device, row.kind, _poll_s(record, row), row.register, row.end
+    return row.device, row.kind, _poll_s(record, row), *row.span
 
 
 def _poll_s(record: Modbus, row: Register) -> float:
@@ -93,13 +101,14 @@ def _joined(
     held: list[Register] = []
     start = end = 0
     for row in rows:
-        if held and (row.register > end + gap or max(end, row.end) - start > most):
+        first, behind = row.span
+        if held and (first > end + gap or max(end, behind) - start > most):
             yield _block(device, kind, poll_s, start, end, held)
             held = []
         if not held:
-            start = end = row.register
+            start = end = first
         held.append(row)
-        end = max(end, row.end)
+        end = max(end, behind)
     if held:
         yield _block(device, kind, poll_s, start, end, held)
 

@@ -36,6 +36,11 @@ class Register(Asked):
     length: Annotated[
         Annotated[int, Range(1, REGISTERS_MAX)] | None, "registers of `bits` or `ascii`; others know it"
     ] = None
+    scale_register: Annotated[
+        Annotated[int, Range(0, 65_535)] | None,
+        "register of the same kind with a power of ten, from -10 to 10 as `i16`, by which the value is "
+        "multiplied too (the scale factor of SunSpec); one request reads both",
+    ] = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -49,10 +54,20 @@ class Register(Asked):
         self.check_asked()
         if self.write and self.kind not in WRITABLE:
             raise ValueError(f"nothing can be written into kind {self.kind}")
+        if self.scale_register is not None:
+            self._check_scaled(self.scale_register)
         if self.end > 65_536:
             raise ValueError(f"register {self.register} and {self.count - 1} more: the last is 65535")
         if self.write and self.count > WRITTEN_MAX:
             raise ValueError(f"{self.count} registers are written at once: at most {WRITTEN_MAX}")
+
+    def _check_scaled(self, by: int) -> None:
+        if self.value_type[0] not in "iu" or self.choices:
+            raise ValueError("scale_register is of integers, and of none with choices")
+        if self.write:
+            raise ValueError("a value with scale_register is not written: the device may change the scale")
+        if self.register <= by < self.end:
+            raise ValueError("scale_register is another register than those of the value")
 
     @property
     def value_type(self) -> Type:
@@ -73,6 +88,13 @@ class Register(Asked):
     @property
     def end(self) -> int:
         return self.register + self.count
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first register that is read for the value, and the one behind the last."""
+        if self.scale_register is None:
+            return self.register, self.end
+        return min(self.register, self.scale_register), max(self.end, self.scale_register + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +147,8 @@ class Modbus(Asking):
         for row in self.registers:
             row.check_shared_order(self.settings(row.device).order or "ABCD", row.size_bytes)
             most = self.settings(row.device).most or REGISTERS_MAX
-            if row.count > most:
-                raise ValueError(f"{place(row)}: {row.count} registers, and its device is asked for {most}")
+            if (count := row.span[1] - row.span[0]) > most:
+                raise ValueError(f"{place(row)}: {count} registers, and its device is asked for {most}")
 
     def unfit(self, is_line: bool) -> str:
         named = {row.device for row in self.registers} | {one.device for one in self.devices}
@@ -161,8 +183,9 @@ class Modbus(Asking):
 
 
 def _numbered_as_printed(rows: Sequence[Register]) -> Iterator[Problem]:
-    """Yield a note if all registers have numbers as manuals print them: 40001 is holding 0."""
-    meant = [_printed(row) for row in rows]
+    """Yield a note if all registers have numbers as manuals print them: 40001 is holding 0. SunSpec's own
+    numbers begin with 40000."""
+    meant = [_printed(row) if row.scale_register is None else None for row in rows]
     if None not in meant:
         one, text = rows[0], f"register {rows[0].register} of the device is asked for"
         yield Problem(

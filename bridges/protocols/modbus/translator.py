@@ -12,6 +12,7 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
 from bridges.protocols.modbus.rtu import Rtu
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Wire
+from bus.quantity.raw import Layout, unpack
 
 _LATE = frozenset({"short answer", "long answer", "other answer"})
 _ILLEGAL = frozenset({2, 3, 4})  # codes that may be of one of the values only
@@ -19,6 +20,8 @@ DOUBT_S, DOUBT_TIMES = 5.0, 10
 """How long after a disturbance answers of an RTU device are confirmed: so long, or so many timeouts."""
 CONFIRM_S = 60.0
 """How often one is confirmed anyway."""
+NO_POWER, POWER_MAX = -0x8000, 10
+"""The scale factor that stands for none, and the largest (SunSpec Device Information Model, sunssf)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -181,7 +184,24 @@ class ModbusTranslator(Asker[bytes, Request]):
         return []
 
     def _values(self, poll: Request, data: bytes) -> list[tuple[Place, bytes]]:
-        return [(self._places[id(row)], poll.block.bytes_of(row, data)) for row in poll.block.rows]
+        found = list[tuple[Place, bytes]]()
+        for row in poll.block.rows:
+            place = self._scaled(self._places[id(row)], poll.block.power_bytes_of(row, data))
+            if place is not None:
+                found.append((place, poll.block.bytes_of(row, data)))
+        return found
+
+    def _scaled(self, place: Place, power: bytes) -> Place | None:
+        """Return a place whose value has the `power` of ten that the device says, if its table has one. Where
+        the device says that it has none, this is counted, and None is returned."""
+        if not power:
+            return place
+        is_swapped = place.coding.layout.order.index("A") % 2
+        number = int(unpack(power, Layout("i16", 2, "BA" if is_swapped else "AB")))
+        if abs(number) <= POWER_MAX:
+            return place._replace(coding=place.coding.by_ten(number))
+        self.wire.stats.reject("no value" if number == NO_POWER else "not a value")
+        return None
 
 
 def _unit(settings: DeviceSettings) -> Unit:

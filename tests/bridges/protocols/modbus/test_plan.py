@@ -8,12 +8,13 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
 
 ROWS = st.lists(
     st.builds(
-        lambda register, kind, device, poll_ms, long: Register(
+        lambda register, kind, device, poll_ms, long, by: Register(
             register=register,
             kind=kind,
             device=device,
             poll_ms=poll_ms,
             type="f64" if long and kind in ("holding", "input") else None,
+            scale_register=None if long or not by or kind in ("coil", "discrete") else max(0, register + by),
             pattern=("a",),
         ),
         st.integers(0, 400) | st.integers(65_000, 65_532),
@@ -21,6 +22,7 @@ ROWS = st.lists(
         st.integers(1, 2),
         st.sampled_from([None, 100]),
         st.booleans(),
+        st.integers(-3, 3),
     ),
     min_size=1,
     max_size=60,
@@ -35,7 +37,9 @@ def test_each_value_is_in_one_request_within_the_limits(rows: list[Register], ga
     for block in blocks:
         bits = block.kind in ("coil", "discrete")
         assert block.size <= (2000 if bits else most)
-        assert all(block.start <= row.register and row.end <= block.start + block.size for row in block.rows)
+        assert all(
+            block.start <= row.span[0] and row.span[1] <= block.start + block.size for row in block.rows
+        )
         assert block.probe().data_bytes != block.ask.data_bytes
 
 
@@ -43,7 +47,7 @@ def spans(*rows: Register, **more: int) -> list[tuple[int, int]]:
     return [(block.start, block.size) for block in planned(Modbus(registers=rows, **more))]  # type: ignore[arg-type]
 
 
-def at(register: int, pattern: str = "a", **more: str) -> Register:
+def at(register: int, pattern: str = "a", **more: str | int) -> Register:
     return Register(register=register, pattern=(pattern,), **more)  # type: ignore[arg-type]
 
 
@@ -52,6 +56,13 @@ def test_neighbours_are_joined_and_gaps_only_if_allowed() -> None:
     assert spans(*rows) == [(0, 4), (6, 1), (20, 1)]
     assert spans(*rows, gap=2) == [(0, 7), (20, 1)]
     assert spans(*rows, gap=124) == [(0, 21)]
+
+
+def test_a_value_and_its_scale_register_are_never_read_apart() -> None:
+    current, power, late = at(72, scale_register=76), at(84, scale_register=85), at(90, scale_register=85)
+    assert spans(current, at(74), power, late) == [(72, 5), (84, 7)]
+    (block,) = planned(Modbus(registers=(current, at(74))))
+    assert [(one.start, one.size) for one in apart(block)] == [(72, 5), (74, 1)]
 
 
 def test_125_registers_are_one_request_and_126_two_and_2000_coils_one() -> None:

@@ -26,6 +26,13 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
         ({"register": 0, "type": "bool", "bit": 3, "write": True}, "one bit of a register cannot be written"),
         ({"register": 0, "read": False}, "neither read nor written"),
         ({"register": 0, "type": "ascii", "length": 124, "write": True}, "at most 123"),
+        ({"register": 0, "scale_register": 65_536}, "out of range"),
+        ({"register": 0, "scale_register": 2, "type": "f32"}, "of integers"),
+        ({"register": 0, "scale_register": 2, "type": "bool", "bit": 1}, "of integers"),
+        ({"register": 0, "scale_register": 2, "kind": "coil"}, "of integers"),
+        ({"register": 0, "scale_register": 2, "choices": {"1": "on"}}, "none with choices"),
+        ({"register": 0, "scale_register": 2, "write": True, "low": 0, "high": 1}, "is not written"),
+        ({"register": 0, "scale_register": 1, "type": "u32"}, "another register"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> None:
@@ -34,6 +41,7 @@ def test_a_row_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> 
 
 
 TEXT = Register(register=0, type="bits", length=1, pattern=("a",))
+FAR = Register(register=0, scale_register=125, pattern=("a",))
 
 
 @pytest.mark.parametrize(
@@ -42,6 +50,7 @@ TEXT = Register(register=0, type="bits", length=1, pattern=("a",))
         ({"replay": True}, "never sent again"),
         ({"devices": (DeviceSettings(device=1), DeviceSettings(device=1))}, "listed twice"),
         ({"devices": (DeviceSettings(device=1, most=1),)}, "its device is asked for 1"),
+        ({"registers": (FAR,)}, "device 1, holding 0: 126 registers, and its device is asked for 125"),
         ({"form": "number", "registers": (TEXT,)}, "no text"),
         ({"registers": ()}, "0 given"),
         ({"order": "BA"}, "a: order BA is for 2 bytes, and f32 has 4: write BADC or DCBA"),
@@ -85,3 +94,10 @@ def test_a_pattern_has_room_for_that_of_its_commands() -> None:
     Register(register=0, pattern=("a",) * 254, **more)
     with pytest.raises(ValueError, match="at most 254"):
         Register(register=0, pattern=("a",) * 255, **more)
+
+
+def test_numbers_of_sunspec_are_not_taken_for_those_of_a_manual() -> None:
+    plain = Register(register=40_083, pattern=("a",))
+    sunspec = Register(register=40_083, scale_register=40_084, pattern=("a",))
+    assert ["manual" in problem.text for problem in Modbus(registers=(plain,)).problems()] == [True]
+    assert [*Modbus(registers=(sunspec,)).problems()] == []

@@ -1,5 +1,9 @@
 """The master of Modbus in virtual time: what is asked and when, and what becomes of answers."""
 
+from typing import Any
+
+import pytest
+
 from bridges.protocols.modbus.protocol import DeviceSettings
 from bridges.protocols.modbus.rtu import crc16
 from tests.bridges.protocols.modbus.bench import Bench, Device, Said
@@ -79,6 +83,42 @@ def test_no_value_and_what_is_none_are_counted_and_not_told() -> None:
     line = bench(table(*rows), device).run(1)
     assert [shown for _, shown, _ in line.values] == ["c"]
     assert line.rejected == {"no value": 1, "not a value": 1}
+
+
+@FRAMINGS
+def test_a_value_has_the_power_of_ten_that_stood_beside_it(tcp: bool) -> None:
+    """As inverters with SunSpec do, the device changes value and scale factor together, at any time."""
+
+    class Inverter(Device):
+        def answer(self, pdu: bytes) -> bytes:
+            self.holding |= {3: 1234, 5: 0xFFFF} if len(self.asked) % 2 else {3: 12_340, 5: 0xFFFE}
+            return super().answer(pdu)
+
+    rows = row(3, "a", type="i16", scale_register=5), row(4, "b")
+    line = bench(table(*rows), device := Inverter(tcp=tcp)).run(10.4)
+    assert set(line.of("a")) == {b"123.4"}
+    assert len(line.of("a")) == len(line.of("b")) > 9
+    assert set(device.asked) == {bytes.fromhex("0300030003")}
+
+
+@pytest.mark.parametrize(
+    ("power", "settings", "shown"),
+    [
+        (0, {}, [b"1200"]),
+        (10, {}, [b"12000000000000"]),
+        (-10 & 0xFFFF, {}, [b"0.00000012"]),
+        (-1 & 0xFFFF, {"scale": 0.5, "offset": 1}, [b"61"]),
+        (0xFEFF, {"order": "BADC"}, [b"450.6"]),  # the bytes of 1200 and of -2 are swapped
+        (0x8000, {}, []),
+        (11, {}, []),
+    ],
+)
+def test_powers_of_ten_are_those_of_sunspec(power: int, settings: dict[str, Any], shown: list[bytes]) -> None:
+    device = Device(tcp=True)
+    device.holding |= {3: 1200, 9: power}
+    line = bench(table(row(3, "a", scale_register=9, **settings)), device).run(0.9)
+    assert line.of("a") == shown
+    assert line.rejected == ({} if shown else {"no value" if power == 0x8000 else "not a value": 1})
 
 
 def test_the_time_of_a_value_is_the_middle_of_request_and_answer() -> None:
