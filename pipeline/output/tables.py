@@ -71,21 +71,26 @@ def _lines(groups: Sequence[Sequence[Sequence[str]]]) -> str:
 
 _STEP = 4
 _TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns", "longest_from_ns"}
+_VALUES = {"value", "last", "min", "max"}
 
 
 def head(name: str) -> str:
-    """Return the heading of a column. A time is shown as one, so without its unit."""
+    """Return the heading of a column. A time is shown as one, so without its unit; `last` stands beside the
+    last time."""
+    if name == "last":
+        return "last value"
     return name.removesuffix("_ns") if name in _TIMES else name
 
 
 def cell(name: str, value: Any) -> str:
-    """Show a value as text. Columns that hold a time show it as one."""
+    """Show a value as text. Columns that hold a time show it as one, and those that hold what a device said
+    have all of its digits."""
     if value is None:
         return "-"
     if name in _TIMES and isinstance(value, int) and abs(value) <= TIME_MAX_NS:
         return clock(value)
     if isinstance(value, float):
-        return number(value)
+        return f"{value:.12g}" if name in _VALUES else number(value)
     if isinstance(value, bytes | bytearray):
         return printable(bytes(value))
     return plain(str(value))

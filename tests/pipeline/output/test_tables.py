@@ -60,6 +60,19 @@ def test_a_small_or_large_number_keeps_its_digits_and_its_place_to_the_right(
     assert text(["mean", "x"], [[value, "a"], [1e300, "b"]]).splitlines()[1].startswith(f"  {shown:>6}")
 
 
+@pytest.mark.parametrize("name", ["value", "last", "min", "max"])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(52.1234567, "52.1234567"), (3 * 0.1, "0.3"), (101.0, "101"), (1e300, "1e+300"), (float("nan"), "nan")],
+)
+def test_what_a_device_said_has_all_of_its_digits(name: str, value: float, shown: str) -> None:
+    assert cell(name, value) == shown
+
+
+def test_the_last_value_and_the_time_of_it_have_headings_of_their_own() -> None:
+    assert text(["last_ns", "last"], [[0, 1.5]]).splitlines()[0].split() == ["last", "last", "value"]
+
+
 @pytest.mark.parametrize("value", ["x", 1.5, 1 << 63, None, [1]])
 def test_what_is_no_time_is_shown_as_it_is(value: object) -> None:
     """A query may call anything by the name of a time."""
