@@ -1,22 +1,33 @@
 """The plan: as few requests as allowed, each value in one of them, and never more than a device takes."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.protocols.modbus.plan import Block, apart, planned
-from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
+from bridges.protocols.modbus.protocol import DeviceSettings, Kind, Modbus, Register
+
+
+def drawn(register: int, kind: Kind, device: int, poll_ms: int | None, long: bool, by: int) -> Register:
+    """Return a row: `long`, or with a scale register beside it where `by` is not 0, if its kind allows."""
+    words = kind in ("holding", "input")
+    place: dict[str, Any] = {
+        "register": register,
+        "kind": kind,
+        "device": device,
+        "poll_ms": poll_ms,
+        "pattern": ("a",),
+    }
+    if long and words:
+        return Register(**place, type="f64")
+    beside = register + by if register + by >= 0 else register - by
+    return Register(**place, scale_register=beside if words and by else None)
+
 
 ROWS = st.lists(
     st.builds(
-        lambda register, kind, device, poll_ms, long, by: Register(
-            register=register,
-            kind=kind,
-            device=device,
-            poll_ms=poll_ms,
-            type="f64" if long and kind in ("holding", "input") else None,
-            scale_register=None if long or not by or kind in ("coil", "discrete") else max(0, register + by),
-            pattern=("a",),
-        ),
+        drawn,
         st.integers(0, 400) | st.integers(65_000, 65_532),
         st.sampled_from(["coil", "discrete", "input", "holding"]),
         st.integers(1, 2),
