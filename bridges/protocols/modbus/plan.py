@@ -47,8 +47,10 @@ class Block(NamedTuple):
 
     def power_bytes_of(self, row: Register, data: bytes) -> bytes:
         """Return the bytes of the scale register of a value; b"" if it has none."""
-        at = 0 if row.scale_register is None else row.scale_register - self.start
-        return b"" if row.scale_register is None else data[2 * at : 2 * at + 2]
+        if row.scale_register is None:
+            return b""
+        at = 2 * (row.scale_register - self.start)
+        return data[at : at + 2]
 
 
 def planned(record: Modbus) -> list[Block]:

@@ -116,7 +116,7 @@ def test_a_value_has_the_power_of_ten_that_stood_beside_it(tcp: bool) -> None:
 def test_powers_of_ten_are_those_of_sunspec(power: int, settings: dict[str, Any], shown: list[bytes]) -> None:
     device = Device(tcp=True)
     device.holding |= {3: 1200, 9: power}
-    line = bench(table(row(3, "a", scale_register=9, **settings)), device).run(0.9)
+    line = bench(table(row(3, "a", scale_register=9, **settings), row(10, "b")), device).run(0.9)
     assert line.of("a") == shown
     assert line.rejected == ({} if shown else {"no value" if power == 0x8000 else "not a value": 1})
 
