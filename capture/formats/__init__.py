@@ -5,6 +5,7 @@
 there say which is theirs. `exports` takes CAN frames out of a directory or file into another, the `target`,
 and `losses` counts what that cannot hold.
 `candump`, `asc`, `blf`, `trc`, `mf4`, `mcap` and `pcap` are formats; `mdf_blocks`, `mdf_records` and
-`mf4_writer` are parts of MF4. `columns` collects frames that come one at a time, and `lines` reads them. All
-but the records need numpy, so they are imported late.
+`mf4_writer` are parts of MF4, `console` and `looks` of candump. `columns` collects frames that come one at a
+time, `lines` reads them, and `dates` the dates of heads. All but the records need numpy, so they are imported
+late.
 """

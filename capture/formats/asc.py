@@ -20,46 +20,19 @@ _TIMED: Final = re.compile(_TIME)
 _CLASSIC: Final = re.compile(
     _TIME + r"(\d{1,3})\s+([0-9a-f]{1,10})(x?)\s+(rx|tx)\s+([dr])(?:\s+([0-9a-f]{1,2}))?((?:\s.*)?)$", re.I
 )
-_ERROR: Final = re.compile(_TIME + r"(\d{1,3})\s+ErrorFrame\b", re.I)
+_ERROR: Final = re.compile(_TIME + r"(?:CANFD\s+)?(\d{1,3})\s+(?:[rt]x\s+)?ErrorFrame\b", re.I)
 _FD: Final = re.compile(
     _TIME + r"CANFD\s+(\d{1,3})\s+(rx|tx)\s+([0-9a-f]{1,10})(x?)\s+(?:(?!\d\s)\S+\s+)?([01])\s+([01])\s+"
     r"([0-9a-f]{1,2})\s+(\d{1,2})((?:\s.*)?)$",
     re.I,
 )
-_DATE: Final = re.compile(r"\s*(?:date|begin\s+triggerblock)\s+\w+\s+(.+?)\s*$", re.I)
+_DATE: Final = re.compile(r"\s*(?:date|begin\s+triggerblock)\s+(.+?)\s*$", re.I)
 _BASE: Final = re.compile(r"\s*base\s+(hex|dec)(?:\s+timestamps\s+(absolute|relative))?", re.I)
 _HEADER: Final = re.compile(
-    r"\s*(//|$|(no\s+)?internal events|end triggerblock|[\d.]+\s+start of measurement)", re.I
+    r"\s*(//|$|(no\s+)?internal events|(begin|end) triggerblock\s*$|[\d.]+\s+start of measurement)", re.I
 )
 _EDL, _REMOTE_FD = 0x1000, 0x10
 _FLAGS_AT: Final = 2  # behind the data: duration, length, flags
-_MONTHS: Final = {
-    name: number
-    for number, names in enumerate(
-        (
-            "jan",
-            "feb",
-            "mar mär mrz",
-            "apr",
-            "may mai",
-            "jun",
-            "jul",
-            "aug",
-            "sep",
-            "oct okt",
-            "nov",
-            "dec dez",
-        ),
-        1,
-    )
-    for name in names.split()
-}
-_FORMS: Final = (
-    "%m %d %I:%M:%S.%f %p %Y",
-    "%m %d %I:%M:%S %p %Y",
-    "%m %d %H:%M:%S.%f %Y",
-    "%m %d %H:%M:%S %Y",
-)
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
@@ -72,7 +45,7 @@ class _Log(LineReader):
 
     def __init__(self, source: Source, style: dict[str, Any]) -> None:
         super().__init__(source, style)
-        self._base, self._relative, self._begin_ns, self._last_ns = 16, False, 0, 0
+        self._base, self._relative, self._last_ns = 16, False, 0
 
     def knows(self, line: str) -> bool:
         if self._relative and (found := _TIMED.match(line)):
@@ -85,8 +58,8 @@ class _Log(LineReader):
 
     def _head(self, line: str) -> bool:
         if found := _DATE.match(line):
-            self._begin_ns = _date_ns(found[1])
-        elif found := _BASE.match(line):
+            return self.begin(found[1])
+        if found := _BASE.match(line):
             self._base = 10 if found[1].lower() == "dec" else 16
             self._relative = (found[2] or "").lower() == "relative"
         else:
@@ -96,7 +69,7 @@ class _Log(LineReader):
     def _when(self, seconds: str, fraction: str) -> int:
         if len(fraction) > 6:
             self.style["step_ns"] = 1
-        return self._begin_ns + (self._last_ns if self._relative else _offset_ns(seconds, fraction))
+        return self.begin_ns + (self._last_ns if self._relative else _offset_ns(seconds, fraction))
 
     def _frame(self, line: str) -> bool:
         if found := _CLASSIC.match(line):
@@ -140,8 +113,11 @@ class _Log(LineReader):
         if len(data) < size:
             return False
         flags = int(words[size + _FLAGS_AT], 16) if len(words) > size + _FLAGS_AT else _EDL
-        is_fd, identifier = bool(flags & _EDL), self._identifier(digits, wide)
         marks = (SWITCH if switch == "1" else 0) | (STATE if state == "1" else 0)
+        is_fd = bool(flags & _EDL) or (
+            not flags and bool(marks or size > CLASSIC_DATA)
+        )  # flags of some tools
+        identifier = self._identifier(digits, wide)
         if not is_fd:
             size, marks = classic(int(code, 16))
             identifier |= REMOTE if flags & _REMOTE_FD else 0
@@ -153,19 +129,6 @@ class _Log(LineReader):
 
 def _offset_ns(seconds: str, fraction: str) -> int:
     return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
-
-
-def _date_ns(text: str) -> int:
-    """Return the time of a date as ASC has it, such as `Sep 30 03:06:13.191 pm 2017`. Raises `ValueError`."""
-    month, _, rest = text.partition(" ")
-    number = _MONTHS.get(month.lower()[:3])
-    for form in _FORMS:
-        try:
-            found = datetime.strptime(f"{number} {rest}", form).replace(tzinfo=UTC)
-            return round(found.timestamp() * 1000) * 10**6
-        except ValueError:
-            continue
-    raise ValueError(text)
 
 
 class Writer:

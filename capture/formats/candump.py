@@ -2,7 +2,7 @@
 
 Source: candump.c and lib.c of can-utils. Times have 6 digits, or 9 with its `-N`; behind the frame stands `T`
 or `R` with its `-x`; in front of a name stand blanks up to the longest name of all interfaces that it heard
-so far. Read by numpy, a megabyte at a time. Needs numpy.
+so far. Read by numpy, a megabyte at a time. What it shows without `-L` is read by `console`. Needs numpy.
 """
 
 import re
@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
+from capture.formats.console import ConsoleReader
+from capture.formats.looks import LOGGED, SHOWN
 from capture.formats.source import Source, Told, line_blocks
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Flags, Frames, Ints, Octets
 from capture.schema import TIME_MAX_NS
@@ -35,6 +37,9 @@ _BAD: Final = "lines that are none of candump -L"
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
     """Read frames. `style` learns the step of times, and whether the log tells directions."""
+    if SHOWN.search(source.head) and not LOGGED.search(source.head):
+        yield from ConsoleReader(source, style).read()
+        return
     style.update(step_ns=1000, direction=False)
     end = _End(style)
     for block in line_blocks(source, end.is_whole):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from capture.formats.columns import Builder
+from capture.formats.dates import date_ns
 from capture.formats.source import Source, line_blocks
 from capture.frames import Frames
 
@@ -14,18 +15,21 @@ _BAD: Final = "lines that are no CAN frame"
 
 
 class LineReader(ABC):
-    """A reader of the lines of a file. It collects frames in `built`; `style` learns the step of times."""
+    """A reader of the lines of a file. It collects frames in `built`; `style` learns the step of times.
+
+    `begin_ns` is what times of the file count from.
+    """
 
     def __init__(self, source: Source, style: dict[str, Any]) -> None:
         self.built = Builder()
-        self._source, self.style = source, style
+        self._source, self.style, self.begin_ns = source, style, 0
         style["step_ns"] = 1000
 
     def read(self) -> Iterator[Frames]:
         """Read all frames. Lines that are neither a frame nor a piece of a header are left out, and told."""
         for block in line_blocks(self._source, self.is_whole):
             for line in block.splitlines():  # of text, other characters would end a line too
-                self._take(line.decode("latin-1"))
+                self._take(_text(line))
             if len(self.built):
                 yield self.built.take()
 
@@ -36,6 +40,14 @@ class LineReader(ABC):
             is_known = False
         if not is_known:
             self._source.told.leave(_BAD, 1, line)
+
+    def begin(self, date: str) -> bool:
+        """Take a date that times count from; return True. One of an unknown form is told."""
+        try:
+            self.begin_ns = date_ns(date)
+        except ValueError:
+            self._source.told.leave("dates of a form that is not read: times do not count from them", 1, date)
+        return True
 
     def is_whole(self, line: bytes) -> bool:
         """Return whether a last line without an end is whole: it ends with a byte of two digits in hex.
@@ -50,3 +62,11 @@ class LineReader(ABC):
 
         ValueError, KeyError and ArithmeticError say that it is none.
         """
+
+
+def _text(line: bytes) -> str:
+    """Decode a line in UTF-8, or of old Windows."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("latin-1")

@@ -7,6 +7,7 @@ from typing import Final
 from bus.text import MARK
 from capture.files import CaptureError
 from capture.formats.format import Format
+from capture.formats.looks import LOGGED, SHOWN
 
 PCAPNG: Final = Format(
     key="pcapng",
@@ -20,12 +21,12 @@ PCAPNG: Final = Format(
 FORMATS: Final = (
     Format(
         key="candump",
-        help="log of candump -L, for canplayer",
+        help="log of candump -L, for canplayer; what its console shows is read, too",
         suffixes=(".log", ".candump"),
         reads="capture.formats.candump:read",
         writes="capture.formats.candump:Writer",
         naming="capture.formats.candump:cut",
-        looks=rb"^\(\d{1,10}\.\d{1,9}\) +\S+ \S+#",
+        looks=LOGGED.pattern + b"|" + SHOWN.pattern,
         step_ns=1000,
         directions=False,
         errors_lack=("remote", "extended"),
@@ -126,10 +127,11 @@ def by_name(name: str) -> Format | None:
 def format_of(name: str, head: bytes) -> Format:
     """Return the format of a file by its first bytes, or by its name. Raises `CaptureError`."""
     head = head.removeprefix(MARK)
-    for one in FORMATS:
-        looks = one.looks and re.search(one.looks, head, re.MULTILINE)
-        if one.reads and (looks or head.startswith(one.signs)):
-            return one
+    readable = [one for one in FORMATS if one.reads]
+    signed = (one for one in readable if head.startswith(one.signs))  # whatever text is in it
+    looking = (one for one in readable if one.looks and re.search(one.looks, head, re.MULTILINE))
+    if told := next(signed, None) or next(looking, None):
+        return told
     found = by_name(name)
     if found is None or not found.reads or found.signs:
         known = ", ".join(one.key for one in FORMATS if one.reads)

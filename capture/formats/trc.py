@@ -1,7 +1,7 @@
 """Traces of PEAK's tools (TRC), versions 1.0 to 2.1, read, and written as 2.1. Needs numpy.
 
 Source: PEAK CAN TRC File Format 2.1, and python-can's can.io.trc. Times are ms from the start, which is a
-number of days since 1899-12-30, taken as UTC.
+number of days since 1899-12-30, or a date in words in version 1.0, taken as UTC.
 """
 
 import re
@@ -24,6 +24,8 @@ _EPOCH_DAYS: Final = 25_569  # from 1899-12-30 to 1970
 _DAY_NS: Final = 86_400 * 10**9
 _FD_MARKS: Final = {"FD": 0, "FB": SWITCH, "FE": SWITCH | STATE, "BI": STATE}
 _FD_TYPES: Final = {marks: word for word, marks in _FD_MARKS.items()}
+_BEGAN: Final = re.compile(r";\s*Start time:\s*(.+)$", re.I)  # all that version 1.0 has
+_REMOTE_LAST: Final = re.compile(rb"\sRTR$|\sRR\s.*\s[02-9]$")  # behind a 1 another digit may follow
 _OFFSET: Final = re.compile(r"(\d{1,14})(?:\.(\d{1,6}))?$")
 _NUMBER: Final = re.compile(r"[0-9A-Fa-f]{1,8}$")
 
@@ -38,7 +40,7 @@ class _Trace(LineReader):
 
     def __init__(self, source: Source, style: dict[str, Any]) -> None:
         super().__init__(source, style)
-        self._begin_ns = 0
+        self._is_begun = False
         self._columns = _OF_VERSION["1.0"].split(",")
 
     def knows(self, line: str) -> bool:
@@ -46,6 +48,10 @@ class _Trace(LineReader):
         if not line:
             return True
         return self._head(line) if line[0] == ";" else self._frame(line)
+
+    def is_whole(self, line: bytes) -> bool:
+        """Return whether a last line is whole; that of a remote frame ends with its length, or `RTR`."""
+        return bool(_REMOTE_LAST.search(line)) or super().is_whole(line)
 
     def _head(self, line: str) -> bool:
         key, _, value = line.partition("=")
@@ -57,7 +63,9 @@ class _Trace(LineReader):
             days = Decimal(value.strip())
             if not 0 <= days < _DAYS_MAX:  # a larger number would take long to become an integer
                 raise ValueError(value)
-            self._begin_ns = int((days - _EPOCH_DAYS) * _DAY_NS + Decimal("0.5"))
+            self.begin_ns, self._is_begun = int((days - _EPOCH_DAYS) * _DAY_NS + Decimal("0.5")), True
+        elif not self._is_begun and (found := _BEGAN.match(line)):
+            return self.begin(found[1])
         return True
 
     def _frame(self, line: str) -> bool:
@@ -90,7 +98,7 @@ class _Trace(LineReader):
             raise ValueError(word)
         if len(found[2] or "") > 3:
             self.style["step_ns"] = 1
-        return self._begin_ns + int(found[1]) * 10**6 + int((found[2] or "").ljust(6, "0"))
+        return self.begin_ns + int(found[1]) * 10**6 + int((found[2] or "").ljust(6, "0"))
 
 
 def _identifier(word: str) -> int:

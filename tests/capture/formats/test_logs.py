@@ -145,6 +145,11 @@ EIGHT = "11 22 33 44 55 66 77 88"
         ("asc", "base hex  timestamps absolute\n0.1 1  1 Rx d 0\n0.2 CANFD 1 Rx 12 0 0 1 1 22 0 0 10", False),
         ("trc", TRACE.format("1.1", f"1) 1.0 Rx 0001 0\n2) 2.0 Rx 0123 8 {EIGHT}"), True),
         ("trc", TRACE.format("1.1", f"1) 1.0 Rx 0001 0\n2) 2.0 Rx 0123 8 {EIGHT[:-3]}"), False),
+        ("trc", TRACE.format("1.1", "1) 1.0 Rx 0001 0\n2) 2.0 Rx 00000123 4 RTR"), True),
+        ("trc", TRACE.format("2.0", "1 1.0 DT 0001 Rx 0\n2 2.0 RR 00000123 Rx 4"), True),
+        ("trc", TRACE.format("2.0", "1 1.0 DT 0001 Rx 0\n2 2.0 RR 00000123 Rx 1"), False),
+        ("candump", " can0  001   [0]\n can0  123    [8]  " + EIGHT, True),
+        ("candump", " can0  001   [0]\n can0  123    [8]  " + EIGHT[:-1], False),
     ],
 )
 def test_a_last_line_without_an_end_counts_if_it_is_whole(
@@ -152,5 +157,83 @@ def test_a_last_line_without_an_end_counts_if_it_is_whole(
 ) -> None:
     (tmp_path / "x").write_bytes(text.encode())
     found, told, _ = read_back(tmp_path / "x", BY_KEY[key])
-    assert [row[3] for row in listed(found) if row[3] != 1] == [0x123] * whole
-    assert bool(told) != whole
+    rows = listed(found)
+    assert [row[3] & 0x7FF for row in rows if row[3] != 1] == [0x123] * whole  # type: ignore[operator]
+    assert any("times of frames" not in line for line in told) != whole
+
+
+ASC_DATES = {
+    "Sat Sep 30 15:06:13.191 2017": 1_506_783_973_191_000_000,
+    "Sat Sep 30 03:06:13.191 PM 2017": 1_506_783_973_191_000_000,
+    "Sam. Sep. 30 15:06:13:191 2017": 1_506_783_973_191_000_000,
+    "30.9.2017 15:06:13.191": 1_506_783_973_191_000_000,
+    "2017-09-30 15:06:13,191": 1_506_783_973_191_000_000,
+    "Sat Sep 30 15:06:13.191456789 2017": 1_506_783_973_191_456_789,
+    "Mi. März 22 14:19:45 2017": 1_490_192_385_000_000_000,
+    "Wed Mar 22 12:19:45 am 2017": 1_490_141_985_000_000_000,
+    "Mit Dez 6 12:00:00.5 pm 2017": 1_512_561_600_500_000_000,
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("date", ASC_DATES)
+def test_a_date_of_any_tool_is_what_times_count_from(date: str, encoding: str, tmp_path: Path) -> None:
+    text = f"date {date}\nbase hex  timestamps absolute\n0.25 1 123 Rx d 1 11\n"
+    (tmp_path / "x.asc").write_bytes(text.encode(encoding))
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert ([row[0] for row in listed(found)], told) == ([ASC_DATES[date] + 250_000_000], [])
+
+
+@pytest.mark.parametrize(
+    "date", ["Sat Foo 30 15:06:13 2017", "9/10/2017 15:06:13", "Sat Sep 31 15:06:13 2017"]
+)
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("asc", "date {}\nbase hex  timestamps absolute\n0.25 1 123 Rx d 1 11\n"),
+        ("trc", ";   Start time: {}\n 1) 250 0123 1 11\n"),
+    ],
+)
+def test_a_date_that_is_not_read_is_told_as_one(date: str, key: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text.format(date))
+    found, told, _ = read_back(tmp_path / "x", BY_KEY[key])
+    assert [row[0] for row in listed(found)] == [250_000_000]
+    assert told == [f"1 dates of a form that is not read: times do not count from them, such as {date!r}"]
+
+
+@pytest.mark.parametrize("date", ["18.12.2021 14:28:07.062", "2021-12-18 14:28:07.062.0"])
+def test_a_trace_of_version_1_0_says_when_it_began_in_words_alone(date: str, tmp_path: Path) -> None:
+    (tmp_path / "x.trc").write_text(f";##\n;    Start time: {date}\n;\n   1)     17535  00000100  1  07\n")
+    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    assert ([row[0] for row in listed(found)], told) == ([1_639_837_704_597_000_000], [])
+
+
+def test_the_number_of_days_of_a_trace_is_more_than_its_words(tmp_path: Path) -> None:
+    text = TRACE.format("1.1", ";   Start time: 1.1.2001 00:00:00\n 1)  1000.0  Rx 0123 1 11\n")
+    (tmp_path / "x.trc").write_text(text)
+    found, _, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    assert [row[0] for row in listed(found)] == [43_201 * 10**9]
+
+
+def test_an_fd_frame_whose_flags_are_0_keeps_all_its_data(tmp_path: Path) -> None:
+    data = " ".join(f"{n:02X}" for n in range(64))
+    lines = [
+        f"1.0 CANFD 4 Rx 4EE  0 1 f 64 {data} 1331984 11 0 46500250 460a0250 20011736 20010205",
+        f"2.0 CANFD 4 Rx 4EF  0 0 f 64 {data} 1331984 11 0 46500250 460a0250 20011736 20010205",
+        f"3.0 CANFD 4 Rx 4F0  1 0 8 8 {data[:23]} 1331984 11 0 46500250 460a0250 20011736 20010205",
+        f"4.0 CANFD 4 Rx 4F1  0 0 8 8 {data[:23]} 1331984 11 0 46500250 460a0250 20011736 20010205",
+    ]
+    (tmp_path / "x.asc").write_text("base hex  timestamps absolute\n" + "\n".join(lines) + "\n")
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert [row[4:7] for row in listed(found)] == [(64, 2, True), (64, 0, True), (8, 1, True), (8, 0, False)]
+    assert told == []
+
+
+def test_an_error_frame_in_a_line_of_canfd_is_one(tmp_path: Path) -> None:
+    line = (
+        "30.8 CANFD   5 Tx ErrorFrame Not Acknowledge error, dominant error flag fffe c7 31ca Arb. 556 44\n"
+    )
+    (tmp_path / "x.asc").write_text("base hex  timestamps absolute\n" + line)
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert [row[:5] for row in listed(found)] == [(30_800_000_000, "can4", False, 0x20000000, 8)]
+    assert told == []
