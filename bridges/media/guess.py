@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from bridges.media.uart.codec import Decoder
+from bridges.protocols.nmea.protocol import TYPES
+from bridges.protocols.nmea.sentences import checksum
+from bridges.protocols.nmea.sentences import parse as sentence_of
 from bridges.protocols.xbee.api import EscapedFrames, Frames
 from bridges.protocols.xbee.packets import parse
 
-_SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})(,[ -#%-)+-~]*+)\*([0-9A-Fa-f]{2})\r?\n")
+_SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})(,[ -#%-)+-~]*+)\*([0-9A-Fa-f]{2})[\r\n]")
 _TEXT: Final = bytes((9, 10, 13, *range(32, 127)))
 _READABLE: Final = 0.9  # share of characters in what counts as text
 _ENDS: Final = re.compile(rb"[\r\n]")
@@ -63,19 +66,24 @@ def _tmq(_: Sequence[bytes], data: bytes) -> Guess | None:
 
 
 def _nmea(_: Sequence[bytes], data: bytes) -> Guess | None:
-    found = [one for one in _SENTENCE.finditer(data) if _sum(one[0]) == int(one[3], 16)]
+    found = [one for one in _SENTENCE.finditer(data) if checksum(one[1] + one[2]) == int(one[3], 16)]
     if not found:
-        return None
+        return _nmea_without_sums(data)
     names = sorted({one[1].decode() for one in found})
     share = sum(len(one[0]) for one in found) / len(data)
     return Guess("nmea", min(1.0, 0.95 + share), f"NMEA sentences ({', '.join(names[:6])})")
 
 
-def _sum(sentence: bytes) -> int:
-    value = 0
-    for byte in sentence[1 : sentence.index(b"*")]:
-        value ^= byte
-    return value
+def _nmea_without_sums(data: bytes) -> Guess | None:
+    """Judge whether lines are sentences as old devices send them: of types that the standard has."""
+    lines = [line for line in _ENDS.split(data)[1:-1] if line]
+    begun = (sentence_of(line) for line in lines if line.startswith((b"$", b"!")))
+    found = [one for one in begun if not one.reason and one.type in TYPES]
+    if not found or 2 * len(found) < len(lines) or any(one.has_sum for one in found):
+        return None
+    names = sorted({one.talker + one.type for one in found})
+    words = f"NMEA sentences without checksums ({', '.join(names[:6])})"
+    return Guess("nmea", 0.93, words, {"checksum": "optional"})
 
 
 def _jsonl(_: Sequence[bytes], data: bytes) -> Guess | None:

@@ -1,6 +1,10 @@
 """The words for what input looks like that nobody understands. Pure."""
 
-from typing import Final
+import json
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from bridges.media.guess import Guess
 
 _SURE: Final = 0.5
 
@@ -18,5 +22,11 @@ def likeness(sample: bytes, spoken: str = "tmq", is_line: bool = True) -> str:
     if found.protocol == "tmq" != spoken:
         return f"{found.words}: leave `protocol` out"
     fitting = [f"{key}: {value}" for key, value in found.line.items()]
-    fitting += [f"protocol: {found.protocol}"] if found.protocol != spoken else []
+    fitting += [f"protocol: {_protocol(found)}"] if found.protocol != spoken else []
     return f"{found.words}: `{', '.join(fitting)}`" if fitting else ""
+
+
+def _protocol(found: "Guess") -> str:
+    """Return a protocol as files have it, with the settings that the input needs."""
+    settings = ", ".join(f"{key}: {json.dumps(value)}" for key, value in found.settings.items())
+    return f"{{{found.protocol}: {{{settings}}}}}" if settings else found.protocol

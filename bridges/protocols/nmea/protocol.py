@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from bridges.items import Items
 from bridges.protocols.endings import without_end
@@ -18,6 +18,8 @@ _TYPES = (
     "GGA GLL GSA GSV GST GNS GBS RMC RMB VTG VHW VLW ZDA HDT HDG HDM ROT DBT DPT MTW MWV MWD RSA TXT VDM VDO "
     "XDR APB XTE BOD BWC WPL RTE AAM TTM TLL DTM"
 )
+TYPES: Final = frozenset(_TYPES.split())
+"""The types of sentences that are known by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

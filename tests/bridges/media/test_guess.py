@@ -39,6 +39,24 @@ def test_a_sentence_with_a_wrong_checksum_is_only_text() -> None:
     assert of_bytes([GGA.replace(b"*47", b"*48")] * 3).protocol == "lines"
 
 
+@pytest.mark.parametrize("end", [b"\r\n", b"\n", b"\r"])
+def test_sentences_are_known_whatever_ends_their_lines(end: bytes) -> None:
+    found = of_bytes([GGA.replace(b"\r\n", end) * 3])
+    assert (found.protocol, found.settings) == ("nmea", {})
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\r"])
+def test_sentences_without_checksums_are_known_and_so_is_what_takes_them(end: bytes) -> None:
+    found = of_bytes([(GGA[:-5] + end + b"$SDDPT,1.2,0.5" + end) * 3])
+    assert (found.protocol, found.settings) == ("nmea", {"checksum": "optional"})
+    assert found.words == "NMEA sentences without checksums (GPGGA, SDDPT)"
+
+
+@pytest.mark.parametrize("line", [b"$STI,IC,error=4", b"GPGGA,1,2", b"$DATA,1", b"$TEMPS,21.5"])
+def test_lines_that_begin_like_sentences_without_checksums_are_lines(line: bytes) -> None:
+    assert of_bytes([(line + b"\r\n") * 4]).protocol == "lines"
+
+
 @pytest.mark.parametrize("odd", [0, 1])
 def test_text_with_a_parity_bit_is_known_and_the_end_of_its_lines_too(odd: int) -> None:
     text = b"  12.5 kg\r  12.6 kg\r 112.7 kg\r"
@@ -77,3 +95,9 @@ def test_all_that_is_to_be_set_is_said() -> None:
     assert likeness(text, "lines") == ""
     assert likeness(INPUTS["tmq"][0], "tmq") == ""
     assert likeness(INPUTS["tmq"][0], "lines").endswith("leave `protocol` out")
+
+
+def test_the_settings_of_a_protocol_are_said_too() -> None:
+    assert likeness((GGA[:-5] + b"\r\n") * 3).endswith('`protocol: {nmea: {checksum: "optional"}}`')
+    assert likeness(b"temp 21.5\r" * 3).endswith('`protocol: {lines: {delimiter: "\\r"}}`')
+    assert likeness(GGA * 3).endswith("`protocol: nmea`")
