@@ -15,7 +15,6 @@ import numpy.typing as npt
 from bridges.items import STANDARD_MAX
 from bridges.protocols.dbc.compiled import Group, compile_message
 from bridges.protocols.dbc.index import Index
-from bridges.protocols.dbc.j1939.pgn import absent_from
 from bridges.protocols.dbc.layout import Message, Signal
 
 PAD: Final = 8
@@ -135,7 +134,7 @@ class Decoder:
     def _learn(self, identifiers: Sequence[int]) -> None:
         for identifier in identifiers:
             message, code = self._index.find(identifier), _NONE
-            if message is not None:
+            if message is not None and not message.is_fast:  # one frame of it has no signal whole
                 self._messages.append((identifier, message))
                 code = len(self._messages)
             if identifier > STANDARD_MAX:
@@ -218,10 +217,13 @@ class _Part:
 
     def _made(self, signal: Signal, raw: Array, some: Array | None) -> Series:
         rows = self.rows if some is None else self.rows[some]
-        if self.source is not None and not signal.is_float:
-            error, _ = absent_from(signal.bits, signal.choices)
+        if self.source is not None:
+            error, _, end = self.message.absent(signal)
             if error < 1 << signal.bits:
-                known = _unsigned(raw, signal.bits) < error
+                plain = _unsigned(raw, signal.bits)
+                known = plain < error
+                if end < 1 << min(signal.bits, _WORD - 1):  # of 64 bits, negative ones are less
+                    known |= plain >= end
                 raw, rows = raw[known], rows[known]
         return Series(self.message, signal, self.source, rows, values(signal, raw), _texts(signal, raw))
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bridges.items import EXTENDED, FD
+from bridges.protocols.dbc.j1939.pgn import absent_from, absent_in_nmea, is_of_nmea, pgn_of
+
+_FRAME_BYTES: Final = 8
 
 
 class Flaw(NamedTuple):
@@ -69,6 +72,26 @@ class Message:
     def identifier(self) -> int:
         """The identifier with its top bits, as items have it."""
         return self.id | (EXTENDED if self.is_extended else 0)
+
+    @property
+    def is_of_nmea(self) -> bool:
+        """Whether it is of NMEA 2000, by its PGN."""
+        return self.is_j1939 and is_of_nmea(pgn_of(self.id))
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether it comes in fast packets: it is of NMEA 2000, and has more data than a frame."""
+        return self.size > _FRAME_BYTES and self.is_of_nmea
+
+    def absent(self, signal: Signal) -> tuple[int, int, int]:
+        """Return the raw numbers, unsigned, from which on a signal of it has an error, is not available, and
+        has a value again."""
+        none = 1 << signal.bits
+        if not self.is_j1939 or signal.is_float:
+            return none, none, none
+        if self.is_of_nmea:
+            return absent_in_nmea(signal.bits, signal.is_signed, signal.choices)
+        return *absent_from(signal.bits, signal.choices), none
 
     @property
     def marks(self) -> int:

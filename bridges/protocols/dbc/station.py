@@ -6,8 +6,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from bridges.protocols.dbc.compiled import Compiled, Found, Group, decode
-from bridges.protocols.dbc.j1939.pgn import absent_from
-from bridges.protocols.dbc.layout import Signal
+from bridges.protocols.dbc.layout import Message, Signal
 from bridges.protocols.dbc.values import Value, number, value
 from bridges.protocols.dbc.writers import Writer, write_all, writer
 from bus.quantity.forms import Form
@@ -37,9 +36,9 @@ class _Unit:
 
     __slots__ = ("absent", "last", "last_s", "next_s", "pending", "signals", "writers")
 
-    def __init__(self, signals: tuple[Signal, ...], writers: tuple[Writer, ...], is_j1939: bool) -> None:
+    def __init__(self, signals: tuple[Signal, ...], writers: tuple[Writer, ...], message: Message) -> None:
         self.signals, self.writers = signals, writers
-        self.absent = [absent_from(signal.bits, signal.choices) for signal in signals] if is_j1939 else None
+        self.absent = [message.absent(signal) for signal in signals] if message.is_j1939 else None
         self.last: Sequence[int | None] = (None,) * len(signals)
         self.last_s = -inf
         self.next_s = -inf
@@ -91,7 +90,7 @@ class Station:
                 self._units.clear()
             signals = tuple(chain.from_iterable(group.signals for group in groups))
             writers = () if self._manner.is_per_message else self._writers_of(signals)
-            found = self._units[key] = _Unit(signals, writers, self._compiled.message.is_j1939)
+            found = self._units[key] = _Unit(signals, writers, self._compiled.message)
         return found
 
     def _offer(self, unit: _Unit, raws: Sequence[int | None], now_s: float) -> list[bytes]:
@@ -151,9 +150,9 @@ class Station:
             return None
         signal = unit.signals[place]
         if unit.absent is not None:
-            error, absent = unit.absent[place]
+            error, absent, end = unit.absent[place]
             plain = raw & (1 << signal.bits) - 1
-            if plain >= error and not signal.is_float:
+            if error <= plain < end:
                 self._manner.reject("not available" if plain >= absent else "error value")
                 return None
         return number(signal, raw) if self._manner.form == "number" else value(signal, raw)

@@ -1,6 +1,6 @@
 """Identifiers of J1939: parameter group numbers (PGN), addresses, and raw numbers that are no value. Pure.
 
-Source: SAE J1939-21 (identifiers), J1939-71 (no values).
+Source: SAE J1939-21 (identifiers), J1939-71 (no values); those of NMEA 2000 are in captures.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,8 @@ GLOBAL, NULL = 255, 254
 ADDRESS_CLAIMED, REQUEST, TRANSPORT, PACKETS = 0xEE00, 0xEA00, 0xEC00, 0xEB00
 """PGNs: an address is claimed, a request, and the control and packets of a transport of long messages."""
 _PDU2: Final = 240
+_OF_NMEA: Final = range(0x1F000, 0x20000)
+_OF_NMEA_TO_ONE: Final = (0x1ED00, 0x1EE00, 0x1EF00)
 
 
 def pgn_of(identifier: int) -> int:
@@ -36,6 +38,11 @@ def mask_of(pgn: int) -> int:
     return 0x3FFFF00 if pgn >> 8 & 0xFF >= _PDU2 else 0x3FF0000
 
 
+def is_of_nmea(pgn: int) -> bool:
+    """Return whether a PGN is one of NMEA 2000, which are on the second page of J1939."""
+    return pgn in _OF_NMEA or pgn in _OF_NMEA_TO_ONE
+
+
 def absent_from(bits: int, choices: Mapping[int, str]) -> tuple[int, int]:
     """Return the raw numbers, unsigned, from which on a signal has an error, and is not available.
 
@@ -49,3 +56,16 @@ def absent_from(bits: int, choices: Mapping[int, str]) -> tuple[int, int]:
         return 0xFE << bits - 8, 0xFF << bits - 8
     named = choices.get(none - 2, "error").lower()
     return none - 2 if "err" in named else none - 1, none - 1
+
+
+def absent_in_nmea(bits: int, is_signed: bool, choices: Mapping[int, str]) -> tuple[int, int, int]:
+    """Return the raw numbers, unsigned, from which on a signal of NMEA 2000 has an error, is not available,
+    and has a value again: of a signed one, which is negative then.
+
+    They are the two greatest numbers, in all bits. One that the database has another text for is no error.
+    """
+    if bits < 8:
+        return *absent_from(bits, choices), 1 << bits
+    most = (1 << bits - is_signed) - 1
+    has_error = "err" in choices.get(most - 1, "error").lower()
+    return most - has_error, most, most + 1

@@ -82,6 +82,25 @@ VAL_ 2364540158 Starter 0 "Off" 14 "Error" 15 "Not available" ;
 VAL_ 2364540158 TorqueMode 14 "Other" 15 "Not available" ;
 """
 
+SAIL = """VERSION ""
+
+BU_: GPS
+
+BO_ 2381841918 Gnss: 43 GPS
+ SG_ Sid : 0|8@1+ (1,0) [0|0] "" GPS
+ SG_ Date : 8|16@1+ (1,0) [0|0] "d" GPS
+ SG_ Time : 24|32@1+ (0.0001,0) [0|0] "s" GPS
+ SG_ Lat : 56|64@1- (1e-16,0) [0|0] "deg" GPS
+ SG_ Lon : 120|64@1- (1e-16,0) [0|0] "deg" GPS
+
+BO_ 2314276350 Rudder: 8 GPS
+ SG_ Position : 32|16@1- (0.0001,0) [0|0] "rad" GPS
+ SG_ Order : 16|16@1+ (1,0) [0|0] "" GPS
+
+BA_DEF_ BO_  "VFrameFormat" ENUM  "StandardCAN","ExtendedCAN","reserved","J1939PG";
+BA_DEF_DEF_  "VFrameFormat" "J1939PG";
+"""
+
 _SCALES = ((1, 0), (1, 0), (0.1, 0), (0.5, -40), (2, 0), (1, -5), (0.03125, 0), (1e-07, 3), (-0.5, 100))
 
 
@@ -183,4 +202,4 @@ class _Maker:
         return None
 
 
-__all__ = ["CAR", "TRUCK", "made", "random_database", "shown", "told", "wire", "written"]
+__all__ = ["CAR", "SAIL", "TRUCK", "made", "random_database", "shown", "told", "wire", "written"]

@@ -21,10 +21,9 @@ from bridges.protocols.dbc.columns import PAD, Decoded, Decoder, Frames, texts_o
 from bridges.protocols.dbc.compiled import compile_message, decode
 from bridges.protocols.dbc.database import load
 from bridges.protocols.dbc.index import Index
-from bridges.protocols.dbc.j1939.pgn import absent_from
-from bridges.protocols.dbc.layout import Database, Signal
+from bridges.protocols.dbc.layout import Database, Message, Signal
 from bridges.protocols.dbc.values import chosen, number
-from tests.bridges.protocols.dbc.dbc_support import CAR, TRUCK, random_database
+from tests.bridges.protocols.dbc.dbc_support import CAR, SAIL, TRUCK, random_database
 from tests.helpers import ROOT
 
 Frame = tuple[int, bytes]
@@ -97,13 +96,13 @@ def of_ours(database: Database, name: str, data: bytes) -> Values:
         (name, signal.name): (float(number(signal, raw)), chosen(signal, raw))
         for group, raws in found
         for signal, raw in zip(group.signals, raws, strict=True)
-        if raw is not None and not (message.is_j1939 and is_absent(signal, raw))
+        if raw is not None and not is_absent(message, signal, raw)
     }
 
 
-def is_absent(signal: Signal, raw: int) -> bool:
-    plain = raw & (1 << signal.bits) - 1
-    return not signal.is_float and plain >= absent_from(signal.bits, signal.choices)[0]
+def is_absent(message: Message, signal: Signal, raw: int) -> bool:
+    error, _, end = message.absent(signal)
+    return error <= raw & (1 << signal.bits) - 1 < end
 
 
 def some_data(chance: random.Random, size: int) -> bytes:
@@ -200,6 +199,21 @@ def of_folder(folder: Path) -> Iterable[Path]:
 @pytest.mark.parametrize("path", of_folder(ROOT / "examples"), ids=lambda path: path.name)
 def test_databases_of_examples_are_decoded_as_cantools_does(path: Path) -> None:
     assert compare(path.read_text(), random.Random(1), 20)
+
+
+def test_messages_of_nmea_2000_have_negative_values_and_no_piece_of_a_fast_packet() -> None:
+    database = load(SAIL, "dbc")
+    decoder = Decoder(database.messages.values())
+    data = [
+        bytes.fromhex(f"00000000{word}ffff")
+        for word in ("ffff", "feff", "00fe", "0080", "ff7f", "fe7f", "fd7f")
+    ]
+    rudder = [(EXTENDED | 0x09F10D20, one) for one in data]
+    found = decoder.decode(frames_of([*rudder, (EXTENDED | 0x0DF80520, bytes(8))]))
+    (series,) = [one for one in found.series if one.signal.name == "Position"]
+    assert (series.values / 0.0001).round().tolist() == [-1, -2, -512, -32768, 32765]
+    assert series.rows.tolist() == [0, 1, 2, 3, 6]
+    assert found.foreign == 1
 
 
 def test_messages_of_j1939_have_a_source_and_leave_out_what_is_no_value() -> None:
