@@ -9,8 +9,8 @@ from tests.capture.formats.field import listed, read_back, written
 
 CANDUMP = BY_KEY["candump"]
 EIGHT = bytes.fromhex("1122334455667788")
-NO_TIME = "times of frames, which are at 0 so: candump -t a shows them"
-NO_DATE = "dates of times, which count from 1970 so: candump -t a shows them"
+NO_TIME = "times that are not in the file, read as 0: candump -t a shows them"
+NO_DATE = "dates that are not in the file, so times count from 1970: candump -t a shows them"
 
 
 def rows_of(path: Path, text: str) -> tuple[list[tuple[object, ...]], list[str]]:
@@ -82,7 +82,10 @@ def test_a_pause_in_front_of_a_line_that_is_no_frame_counts(tmp_path: Path) -> N
     ]
     found, told = rows_of(tmp_path, "\n".join(lines) + "\n")
     assert [row[0] for row in found] == [0, 500_000_000, 1_200_000_000]
-    assert [line.partition(",")[0] for line in told] == ["3 dates of times", "1 lines that are no CAN frame"]
+    assert [line.partition(",")[0] for line in told] == [
+        "3 dates that are not in the file",
+        "1 lines that are no CAN frame",
+    ]
 
 
 @pytest.mark.parametrize(
