@@ -16,7 +16,7 @@ _NAMED: Final = re.compile(
 )
 _NUMBERED: Final = re.compile(
     r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
-    rf"|(?P<day_>\d{{1,2}})\.(?P<month_>\d{{1,2}})\.(?P<year_>\d{{4}}))[\sT]+{_TIME}$",
+    rf"|(?P<day_>\d{{1,2}})\.(?P<month_>\d{{1,2}})\.(?P<year_>\d{{4}}))[\sT]+{_TIME}(?:\s*Z|\s+UTC)?$",
     re.I,
 )
 _LETTERS, _NOON = 3, 12

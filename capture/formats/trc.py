@@ -26,7 +26,7 @@ _FD_MARKS: Final = {"FD": 0, "FB": SWITCH, "FE": SWITCH | STATE, "BI": STATE}
 _FD_TYPES: Final = {marks: word for word, marks in _FD_MARKS.items()}
 _BEGAN: Final = re.compile(r";\s*Start time:\s*(.+)$", re.I)  # all that version 1.0 has
 _REMOTE_LAST: Final = re.compile(rb"\sRTR$|\sRR\s.*\s[02-9]$")  # behind a 1 another digit may follow
-_OFFSET: Final = re.compile(r"(\d{1,14})(?:\.(\d{1,6}))?$")
+_OFFSET: Final = re.compile(r"(\d{1,14})(?:[.,](\d{1,6}))?$")
 _NUMBER: Final = re.compile(r"[0-9A-Fa-f]{1,8}$")
 
 
@@ -60,12 +60,22 @@ class _Trace(LineReader):
         elif key == ";$COLUMNS":
             self._columns = [word.strip() for word in value.split(",")]
         elif key == ";$STARTTIME":
-            days = Decimal(value.strip())
-            if not 0 <= days < _DAYS_MAX:  # a larger number would take long to become an integer
-                raise ValueError(value)
-            self.begin_ns, self._is_begun = int((days - _EPOCH_DAYS) * _DAY_NS + Decimal("0.5")), True
+            self._is_begun = True
+            return self._begin_at(value.strip())
         elif not self._is_begun and (found := _BEGAN.match(line)):
             return self.begin(found[1])
+        return True
+
+    def _begin_at(self, days: str) -> bool:
+        """Take the days since 1899-12-30. Those that no frame can have are told as dates in words are."""
+        try:
+            number = Decimal(days.replace(",", "."))
+            fits = _EPOCH_DAYS <= number < _DAYS_MAX  # a larger number would take long to become an integer
+        except ArithmeticError:
+            fits = False
+        if not fits:
+            return self.begin(days)
+        self.begin_ns = int((number - _EPOCH_DAYS) * _DAY_NS + Decimal("0.5"))
         return True
 
     def _frame(self, line: str) -> bool:

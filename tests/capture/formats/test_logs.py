@@ -169,6 +169,7 @@ ASC_DATES = {
     "30.9.2017 15:06:13.191": 1_506_783_973_191_000_000,
     "2017-09-30 15:06:13,191": 1_506_783_973_191_000_000,
     "Sat Sep 30 15:06:13.191456789 2017": 1_506_783_973_191_456_789,
+    "2017-09-30T15:06:13.191Z": 1_506_783_973_191_000_000,
     "Mi. März 22 14:19:45 2017": 1_490_192_385_000_000_000,
     "Wed Mar 22 12:19:45 am 2017": 1_490_141_985_000_000_000,
     "Mit Dez 6 12:00:00.5 pm 2017": 1_512_561_600_500_000_000,
@@ -237,3 +238,21 @@ def test_an_error_frame_in_a_line_of_canfd_is_one(tmp_path: Path) -> None:
     found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
     assert [row[:5] for row in listed(found)] == [(30_800_000_000, "can4", False, 0x20000000, 8)]
     assert told == []
+
+
+@pytest.mark.parametrize("days", ["0", "NaN", "-5", "1e99", "tomorrow", ""])
+def test_a_trace_that_says_no_time_at_which_it_can_have_begun_keeps_its_frames(
+    days: str, tmp_path: Path
+) -> None:
+    text = f";$FILEVERSION=1.1\n;$STARTTIME={days}\n 1)  1000.0  Rx 0123 1 11\n"
+    (tmp_path / "x.trc").write_text(text)
+    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    assert [row[0] for row in listed(found)] == [10**9]
+    assert [line.partition(":")[0] for line in told] == ["1 dates of a form that is not read"]
+
+
+def test_a_trace_may_have_commas_in_its_numbers_as_german_machines_write_them(tmp_path: Path) -> None:
+    text = ";$FILEVERSION=1.1\n;$STARTTIME=25569,5\n 3)         7,2  Rx         0300  1  01\n"
+    (tmp_path / "x.trc").write_text(text)
+    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    assert ([row[0] for row in listed(found)], told) == ([43_200_007_200_000], [])
