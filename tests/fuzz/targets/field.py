@@ -47,8 +47,26 @@ def _packed_seeds() -> list[bytes]:
     return [gzip.compress(data), gzip.compress(data) * 2, sink.getvalue().to_pybytes()]
 
 
+_SHOWN: Final = (
+    b" (1436509052.249713)  can0  RX - -  123   [8]  00 11 22 33 44 55 66 77\n",
+    b" (000.000000)  can0       123   [3]  33`22`11\n (000.100000)  can0  123   [1]  remote request\n",
+    b"  can0  20000004   [8]  00 04 00 00 00 00 00 00   ERRORFRAME\n\tcontroller-problem{}\n",
+    b"<0x123> [2] 11 22 \n  \x1b[1mcan0\x1b[0m  123  [12]  " + b"11 " * 12 + b"\n",
+)
+
+
 TARGETS: Final = (
     *(_target(form) for form in FIELD),
+    Target(
+        "file-shown",
+        "what candump shows on a console",
+        _packed,
+        lambda: [*_SHOWN],
+        (CaptureError,),
+        whole=True,
+        inputs=500,
+        why=_WHY,
+    ),
     Target(
         "file-packed",
         "packed files",

@@ -27,8 +27,9 @@ class FastPackets:
     """The messages that are under way, at most 256. `rejected` counts by reason what became no message.
 
     `malformed`: a frame with fewer data than it has to have. `size`: a length that cannot be. `unannounced`:
-    a frame whose first one was not seen. `gap`: a frame was missed. `unfinished`: silent for too long, or the
-    next message had the same number. `busy`: above 256.
+    a frame whose first one was not seen. `gap`: a frame was missed. `interleaved`: a second message of the
+    same number began before the first was whole, and neither counts. `unfinished`: silent for too long.
+    `busy`: above 256.
     """
 
     def __init__(self, rejected: dict[str, int]) -> None:
@@ -59,7 +60,8 @@ class FastPackets:
 
     def _begun(self, key: tuple[int, int], size: int) -> bool:
         if self._sessions.pop(key, None):
-            self._reject("unfinished")
+            self._reject("interleaved")  # two senders with one address: what follows could be of either
+            return False
         if not 0 < size <= BYTES_MAX or len(self._sessions) >= SESSIONS_MAX:
             self._reject("busy" if 0 < size <= BYTES_MAX else "size")
             return False

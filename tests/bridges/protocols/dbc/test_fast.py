@@ -60,7 +60,7 @@ def test_a_transport_of_the_same_message_is_joined_too(tmp_path: Path) -> None:
     [
         (fast(WHOLE)[1:], {"unannounced": 6}),
         ([*fast(WHOLE)[:2], *fast(WHOLE)[3:]], {"gap": 1, "unannounced": 3}),
-        ([*fast(WHOLE)[:3], *fast(WHOLE)[:1]], {"unfinished": 1}),
+        ([*fast(WHOLE)[:3], *fast(WHOLE)], {"interleaved": 1, "unannounced": 6}),
         ([(GNSS, b"\x40\x00" + bytes(6), 0)], {"size": 1}),
         ([(GNSS, b"\x40\xe0" + bytes(6), 0)], {"size": 1}),
         ([(GNSS, b"\x40", 0)], {"malformed": 1}),
@@ -74,6 +74,17 @@ def test_what_becomes_no_message_is_counted(
     assert shown(translator, left) == {}
     assert translator.wire.stats.rejected == reasons
     assert shown(translator, fast(WHOLE, 5)) == VALUES
+
+
+def test_no_message_mixes_those_of_two_senders_with_one_address(tmp_path: Path) -> None:
+    translator = made(tmp_path, SAIL, ("sail",))
+    other = fast(bytes(43))
+    for turns in range(1, 7):
+        mine = fast(WHOLE)
+        frames = [*mine[:turns], *other[:turns], *mine[turns:], *other[turns:]]
+        assert shown(translator, frames) == {}
+    assert translator.wire.stats.rejected["interleaved"] == 6
+    assert shown(translator, fast(WHOLE)) == VALUES
 
 
 def test_silence_ends_a_message_and_the_number_of_those_under_way_is_bounded(tmp_path: Path) -> None:
