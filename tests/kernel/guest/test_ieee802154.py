@@ -146,7 +146,7 @@ def lowpan() -> None:
 
 
 def call(host: str, port: int) -> socket.socket:
-    return socket.create_connection((host, port), 0.5)
+    return socket.create_connection((host, port), PATIENCE_S)
 
 
 async def test_multicast_and_tcp_cross_by_6lowpan(monkeypatch: pytest.MonkeyPatch) -> None:
