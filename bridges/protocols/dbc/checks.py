@@ -14,14 +14,19 @@ Told = tuple[str, bool]
 """What is wrong, and whether it is an error; else it is a warning."""
 
 
+def flaws_of(database: Database) -> Iterator[str]:
+    """Yield the first flaws of a database, and how many more there are."""
+    yield from (flaw.text for flaw in database.flaws[:_FLAWS_SHOWN])
+    if rest := database.flaws[_FLAWS_SHOWN:]:
+        yield f"and {len(rest)} more like these"
+
+
 def problems(
     database: Database, named: Mapping[str, Sequence[str]], sender: str | None, wanted: Wanted
 ) -> Iterator[Told]:
     """Yield what is wrong. `named` has the messages that a setting, its key, names."""
     sent = [database.messages[name] for name in wanted.names]
-    yield from ((flaw.text, False) for flaw in database.flaws[:_FLAWS_SHOWN])
-    if rest := database.flaws[_FLAWS_SHOWN:]:
-        yield f"and {len(rest)} more like these", False
+    yield from ((text, False) for text in flaws_of(database))
     if not database.messages:
         yield "it has no messages", True
     for key, names in named.items():

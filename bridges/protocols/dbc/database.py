@@ -2,14 +2,18 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bridges.items import EXTENDED
 from bridges.protocols.dbc.compiled import fits
+from bridges.protocols.dbc.entries import Fault
+from bridges.protocols.dbc.frames import MARKED, plain_name
 from bridges.protocols.dbc.layout import Database, Flaw, Message, Signal
+from bridges.protocols.dbc.mended import mended
 from bus.machine.files import encoding_of, read_bytes
 from bus.machine.touch import touching
 from bus.text import MARK
@@ -20,18 +24,10 @@ if TYPE_CHECKING:
 FORMATS: Final = ("dbc", "kcd", "sym")
 FILE_BYTES: Final = 32 << 20
 _SIZE_MAX, _J1939_SIZE_MAX, _BITS_MAX, _TEXT_MAX, _LARGE = 64, 1785, 512, 255, 1e100
-_STRAYS_MAX: Final = 100
 _SAID_MAX: Final = 120
-_KEYWORD: Final = re.compile(r"^[ \t]*([A-Z][A-Z_]*_)(?!\w)", re.MULTILINE)
-_WHOLE: Final = {
-    "BO_": re.compile(r"BO_\s+\d+\s+\w+\s*:\s*\d+\s+\w+"),
-    "SG_": re.compile(r'SG_\s[^"]*\([^)"]*\)\s*\[[^]"]*\]\s*"[^"]*"\s*\w.*', re.DOTALL),
-    "BU_": re.compile(r"BU_\s*:.*", re.DOTALL),
-}
-_CLOSED: Final = re.compile(r".*;", re.DOTALL)
 _PLACE: Final = re.compile(r"\bline (\d+)(?:, column (\d+))?")
+_COLUMN: Final = re.compile(r": column (\d+):")
 _NAMED: Final = re.compile(r"in message (\w+)")
-_ENTRY: Final = re.compile(r"\b(VAL_|SIG_VALTYPE_) (\d+) (\w+)")
 _NONE: Final = re.compile(r"VECTOR__(XXX|INDEPENDENT_SIG_MSG)")
 
 
@@ -86,36 +82,24 @@ def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
 
     # what it warns of is told by `check`, as flaws
     logging.getLogger("cantools.database.can.database").setLevel(logging.ERROR)
-    flaws = list(_cut_off(text)) if form == "dbc" else []
-    for _ in range(3):  # entries of two kinds may be stray
-        try:
-            found: Any = load_string(text, form, strict=False)
-            return _database(found, is_j1939, flaws)
-        except Exception as error:  # of cantools, or one that slipped through it
-            rest = _without_strays(text, str(error), flaws)
-            if rest == text:
-                raise _explained(error, text, form) from error
-            text = rest
-    raise Unreadable("entries of signals that no message has")
+    given, faults = _mended(text) if form == "dbc" else (text, ())
+    try:
+        found: Any = load_string(given, form, strict=False)
+        return _database(found, is_j1939, faults)
+    except Exception as error:  # of cantools, or one that slipped through it
+        raise _explained(error, text, form) from error
 
 
-def _cut_off(text: str) -> Iterator[Flaw]:
-    """Yield the flaw of a DBC that ends within an entry, which cantools leaves out without a word."""
-    found = [*_KEYWORD.finditer(text)] if "BO_" in text else []
-    if found and not _WHOLE.get(found[-1][1], _CLOSED).fullmatch(text[found[-1].start() :].strip()):
-        line = text.count("\n", 0, found[-1].start()) + 1
-        yield Flaw(f"line {line}: the file ends within {found[-1][1]}, which is not read: is it cut off?", "")
-
-
-def _without_strays(text: str, said: str, flaws: list[Flaw]) -> str:
-    """Return a DBC without the entries, of signals that no message has, for which it was refused."""
-    for kind, number, name in _ENTRY.findall(said)[:_STRAYS_MAX] if "unused" in said else ():
-        stray = re.compile(rf'^[ \t]*{kind}\s+{number}\s+{name}\b(?:[^;"]|"[^"]*")*;', re.MULTILINE)
-        if (place := stray.search(text)) is not None:
-            line = text.count("\n", 0, place.start()) + 1
-            flaws.append(Flaw(f"line {line}: {kind} {number} {name}: no message has this signal", ""))
-            text = text[: place.start()] + text[place.end() :]
-    return text
+def _mended(text: str) -> tuple[str, Sequence[Fault]]:
+    """Return a DBC without what is wrong in it, and that. Raises `Unreadable` if nothing is left."""
+    found = mended(text)
+    if not found.messages and found.faults:
+        first = found.faults[0]
+        place = _COLUMN.search(first.text)
+        raise Unreadable(
+            f"no message in it can be read: {first.text}", first.line, int(place[1]) if place else 1
+        )
+    return found.text, found.faults
 
 
 def _explained(error: Exception, text: str, form: str) -> Unreadable:
@@ -139,10 +123,10 @@ def _line_of(said: str, text: str) -> int:
     return next((number for number, line in lines if wanted.match(line)), 0)
 
 
-def _database(found: "CanDatabase", is_j1939: bool | None, flaws: list[Flaw]) -> Database:
-    messages, identifiers = dict[str, Message](), dict[int, str]()
+def _database(found: "CanDatabase", is_j1939: bool | None, faults: Sequence[Fault]) -> Database:
+    messages, identifiers, flaws = dict[str, Message](), dict[int, str](), list[Flaw]()
     for one in found.messages:
-        name = str(one.name)
+        name = plain_name(str(one.name))
         if _NONE.fullmatch(name):
             continue
         message = _message(one, is_j1939, flaws)
@@ -151,7 +135,21 @@ def _database(found: "CanDatabase", is_j1939: bool | None, flaws: list[Flaw]) ->
         else:
             messages[name], identifiers[message.identifier] = message, name
             flaws += (Flaw(text, name, blocks=True) for text in overlaps(message))
-    return Database(messages, tuple(node.name for node in found.nodes), tuple(flaws))
+    losses, mends = (
+        [
+            Flaw(one.text, _named(one, identifiers), one.blocks)
+            for one in faults
+            if bool(one.like) is is_mended
+        ]
+        for is_mended in (False, True)
+    )
+    return Database(messages, tuple(plain_name(node.name) for node in found.nodes), (*losses, *flaws, *mends))
+
+
+def _named(fault: Fault, identifiers: Mapping[int, str]) -> str:
+    """Return the name of the message that a fault of a DBC is about; "" if it is of none."""
+    number = -1 if fault.number is None else fault.number
+    return identifiers.get(number & ~MARKED | (EXTENDED if number & MARKED else 0), "")
 
 
 def _twin(message: Message, messages: Mapping[str, Message], identifiers: Mapping[int, str]) -> str:
@@ -167,7 +165,7 @@ def _twin(message: Message, messages: Mapping[str, Message], identifiers: Mappin
 
 
 def _message(one: Any, is_j1939: bool | None, flaws: list[Flaw]) -> Message:
-    name, size = str(one.name), int(one.length)
+    name, size = plain_name(str(one.name)), int(one.length)
     by_pgn = bool(one.is_extended_frame) and (one.protocol == "j1939" if is_j1939 is None else is_j1939)
     return Message(
         name,
@@ -176,7 +174,7 @@ def _message(one: Any, is_j1939: bool | None, flaws: list[Flaw]) -> Message:
         tuple(_signals(one.signals, name, size, flaws)),
         bool(one.is_extended_frame),
         bool(one.is_fd) or (size > 8 and not by_pgn),
-        tuple(sender for sender in one.senders if not _NONE.fullmatch(sender)),
+        tuple(plain_name(sender) for sender in one.senders if not _NONE.fullmatch(sender)),
         int(one.cycle_time or 0),
         by_pgn,
     )
@@ -211,7 +209,7 @@ def _fault(signal: Signal, size: int) -> str:
 def _signal(one: Any) -> Signal:
     scale, offset = _whole(one.scale, one.offset, one.is_float)
     return Signal(
-        str(one.name),
+        plain_name(str(one.name)),
         int(one.start),
         int(one.length),
         one.byte_order == "big_endian",
@@ -224,7 +222,7 @@ def _signal(one: Any) -> Signal:
         str(one.unit or ""),
         {int(raw): str(name) for raw, name in (one.choices or {}).items()},
         bool(one.is_multiplexer),
-        str(one.multiplexer_signal or ""),
+        plain_name(str(one.multiplexer_signal or "")),
         None if one.multiplexer_ids is None else frozenset(one.multiplexer_ids),
     )
 

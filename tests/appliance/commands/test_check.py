@@ -104,8 +104,14 @@ def test_no_shipped_topology_warns(path: Path) -> None:
 
 HEAD = 'VERSION ""\nNS_ :\nBS_:\nBU_: ECU\n'
 DATABASES = {
-    "syntax": (HEAD + 'BO_ 256 E: 8 ECU\n SG_ A : 0|16@1+ (1,0 [0|1] "" X\n', "Invalid syntax at line 6"),
-    "identifier": (HEAD + "BO_ 4096 E: 8 ECU\n", "more than 11 bits in message E"),
+    "syntax": (
+        HEAD + 'BO_ 256 E: 8 ECU\n SG_ A : 0|16@1+ (1,0 [0|1] "" X\n',
+        'line 6: SG_ A : 0|16@1+ (1,0 [0|1] "" X: column 18: expected (factor,offset)',
+    ),
+    "identifier": (
+        HEAD + "BO_ 4096 E: 8 ECU\n",
+        "line 5: BO_ 4096 E: 8 ECU: its identifier is extended, and not marked so",
+    ),
     "twice": (HEAD + "BO_ 256 E: 8 ECU\n\nBO_ 256 F: 8 ECU\n", "F has the identifier of E"),
     "outside": (
         HEAD + 'BO_ 256 E: 1 ECU\n SG_ A : 0|16@1+ (1,0) [0|1] "" X\n',

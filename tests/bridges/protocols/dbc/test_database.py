@@ -71,10 +71,9 @@ def test_a_database_says_which_messages_are_j1939_or_the_record_does() -> None:
 @pytest.mark.parametrize(
     ("text", "form", "line", "column", "word"),
     [
-        ("", "dbc", 1, 1, "syntax"),
-        ('VERSION ""\nBO_ 5 X: 8 V\n SG_ b 4|8@1+ (1,0) [0|0] "" V\n', "dbc", 3, 8, "syntax"),
-        ('VERSION ""\nBO_ 5 X: 8 V\n SG_ b : 4|0@1+ (1,0) [0|0] "" V\n', "dbc", 2, 0, "length 0"),
-        ('VERSION ""\nBO_ 5000 X: 8 V\n SG_ b : 0|8@1+ (1,0) [0|0] "" V\n', "dbc", 2, 0, "11 bits"),
+        ("", "dbc", 1, 1, "no entries"),
+        ("<html>\n<p>not found</p>\n</html>\n", "dbc", 1, 1, "no message in it"),
+        ('VERSION ""\nBO_ 5 X Y: 8 V\n SG_ b : 4|8@1+ (1,0) [0|0] "" V\n', "dbc", 2, 9, "expected a colon"),
         (SYM.replace("Len=8", "Len=x"), "sym", 11, 5, "syntax"),
         ("<NetworkDefinition", "kcd", 1, 1, "unclosed"),
         ("<Plan/>", "kcd", 0, 0, "root element"),

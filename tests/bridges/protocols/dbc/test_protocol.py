@@ -126,17 +126,20 @@ def test_many_flaws_are_told_in_a_few_lines(tmp_path: Path) -> None:
 
 
 def test_a_fault_of_the_file_is_told_at_its_line(tmp_path: Path) -> None:
-    one = record(tmp_path, CAR.replace("BO_ 512", "BO_ 512 x"))
+    one = record(tmp_path, "\nBO_ 512 x Gearbox: 2 TCM\n")
     (problem,) = one.problems()
     assert problem.where is not None
-    assert (problem.where.file, problem.where.line, problem.is_error) == (one.file, 16, True)
+    assert (problem.where.file, problem.where.line, problem.is_error) == (one.file, 2, True)
+    assert told(tmp_path, CAR.replace("BO_ 512", "BO_ 512 x")) == [
+        ("line 16: BO_ 512 x Gearbox: 2 TCM: column 11: expected a colon: left out, with its signals", False)
+    ]
 
 
 def test_what_a_file_says_moves_no_cursor(tmp_path: Path) -> None:
     for text in (CAR.replace('VERSION ""', 'VERSION "" \x1b[2J'), CAR.replace("BO_ 512", "\u202eBO_ 512")):
-        (problem,) = record(tmp_path, text).problems()
-        assert problem.is_error
-        assert problem.text.isprintable()
+        found = list(record(tmp_path, text).problems())
+        assert found
+        assert all(problem.text.isprintable() for problem in found)
 
 
 def test_a_missing_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
