@@ -9,6 +9,7 @@ from typing import Final
 
 from appliance.probe.raw import translator_of
 from appliance.probe.station import Station
+from bridges.protocols.dbc.checks import flaws_of
 from bridges.protocols.dbc.database import Unreadable, read
 from bridges.protocols.dbc.layout import Message
 from bridges.protocols.dbc.plausible import CYCLE_MS, Plausible
@@ -25,11 +26,14 @@ def cars_of(paths: Sequence[str]) -> Plausible:
     messages = list[Message]()
     for path in paths:
         try:
-            messages += read(path).messages.values()
+            database = read(path)
         except (OSError, Unreadable) as error:
             raise LinkError(f"{path}: {why_of(error) if isinstance(error, OSError) else error}") from error
         except ImportError as error:
             raise LinkError(lacking(path, error.name or "cantools", "dbc")) from error
+        messages += database.messages.values()
+        for text in flaws_of(database):
+            print(plain(f"buscoupler traffic: {path}: {text}"), file=sys.stderr)
     sendable = [message for message in messages if message.size <= 64 and message.signals]
     if not sendable:
         raise LinkError(f"{', '.join(paths)}: no message in it that has signals and fits in a frame")

@@ -1,5 +1,6 @@
 """Protocols of endpoints: `NAME:TARGET?protocol=NAME&KEY=VALUE`, where the keys are those of the protocol."""
 
+import sys
 from typing import Any, get_args, get_origin
 from urllib.parse import urlencode
 
@@ -9,7 +10,7 @@ from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol
 from bus.errors import LinkError
 from bus.schema import Record, Setting, settings, unwrap
-from bus.text import nearest
+from bus.text import nearest, plain
 
 _KEY = "protocol"
 
@@ -84,4 +85,6 @@ def _made(word: str, kind: type[Protocol], pairs: list[tuple[str, str]]) -> Prot
     for problem in made.problems():
         if problem.is_error:
             raise LinkError(f"{word}: {problem}")
+        if not problem.is_note:
+            print(plain(f"{word}: {problem}"), file=sys.stderr)
     return made

@@ -1,6 +1,7 @@
 """`buscoupler signals`: the values over time in what was captured."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -71,8 +72,12 @@ def decoding(options: argparse.Namespace) -> "Wanted":
 
 
 def check(options: argparse.Namespace) -> None:
-    """Refuse databases and forms that are wrong. Raises `PipelineError`."""
+    """Refuse databases and forms that are wrong, and say what is left out of them. Raises `PipelineError`."""
+    from pipeline.signals.databases import flaws
+
     decoding(options)
+    for text in flaws(options.dbc):
+        print(text, file=sys.stderr)
 
 
 def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":

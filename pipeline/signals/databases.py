@@ -1,13 +1,16 @@
 """The databases of CAN messages that a command names, and where their messages are looked for."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bridges.protocols.dbc import layout
+from bridges.protocols.dbc.checks import flaws_of
 from bridges.protocols.dbc.database import Unreadable, read
 from bridges.protocols.dbc.layout import Message
 from bus.errors import TokenError, words_of
 from bus.extras import lacking
+from bus.text import plain
 from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
 from pipeline.input.names import is_called
@@ -47,7 +50,7 @@ def databases(words: Sequence[str]) -> list[Database]:
     found = dict[str, dict[int, Message]]()
     for word in words:
         where, file = _parted(word)
-        for message in _messages(file):
+        for message in _read(file).messages.values():
             found.setdefault(where, {}).setdefault(message.identifier, message)
     return [Database(where, tuple(messages.values())) for where, messages in found.items()]
 
@@ -57,9 +60,16 @@ def _parted(word: str) -> tuple[str, str]:
     return (where, file) if equals and not Path(word).exists() else ("", word)
 
 
-def _messages(file: str) -> Iterable[Message]:
+def flaws(words: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong in the databases that can be read. Raises `PipelineError`."""
+    for word in words:
+        _, file = _parted(word)
+        yield from (plain(f"--dbc {file}: {text}") for text in flaws_of(_read(file)))
+
+
+def _read(file: str) -> layout.Database:
     try:
-        return read(file).messages.values()
+        return read(file)
     except ImportError as error:
         raise PipelineError(lacking("--dbc", error.name or "cantools", "dbc")) from None
     except OSError as error:

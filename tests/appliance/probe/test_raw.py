@@ -11,6 +11,7 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.probe import live
+from appliance.probe.cars import cars_of
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.live import reality
 from appliance.probe.raw import Choice, survey
@@ -181,6 +182,16 @@ def test_a_protocol_of_values_takes_no_frames(tmp_path: Path) -> None:
     with pytest.raises(LinkError, match="protocol=raw"):
         raw_endpoint("uart:/dev/ttyS0?protocol=lines&receive=a")
     assert CANDUMP.writes
+
+
+def test_what_is_left_out_of_a_database_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "car.dbc"
+    path.write_text(CAR.replace("Gear : 0|3", "Gear 0|3"))
+    cars_of([str(path)])
+    said = f"buscoupler traffic: {path}: line 17: SG_ Gear 0|3@1+"
+    assert any(line.startswith(said) for line in capsys.readouterr().err.splitlines())
+    parse_endpoint(f"can:x?interface=virtual&protocol=dbc&file={path}")
+    assert "line 17: SG_ Gear 0|3@1+" in capsys.readouterr().err
 
 
 async def test_traffic_of_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -221,6 +221,18 @@ def test_of_two_values_at_one_time_one_is_the_last_whole(spark: "SparkSession", 
     assert (level["last"], level["last_text"]) == (7.0, None)
 
 
+def test_what_is_left_out_of_a_database_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert JOB.prepare is not None
+    path = written(tmp_path, CAR.replace("Gear : 0|3", "Gear 0|3") + "\x1b[2J")
+    JOB.prepare(JOB.parsed("capture", "--dbc", f"can0={path}"))
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(".dbc: ")[2][:22] for line in said] == [
+        "line 17: SG_ Gear 0|3@",
+        "line 46: ?[2J: the fil",
+    ]
+    assert all(line.isprintable() for line in said)
+
+
 def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
     assert JOB.prepare is not None
     for words, text in {
