@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from bridges.protocols.dbc.entries import Entry, Fault
+from bridges.protocols.dbc.frames import safe
 
 _FORMAT: Final = "VFrameFormat"
 _CYCLE: Final = "GenMsgCycleTime"
@@ -108,20 +109,20 @@ class Attributes:
             self._value(entry, name, one, numbers)
 
     def _value(self, entry: Entry, name: str, one: _Definition, numbers: "dict[int, int]") -> None:
-        _, about, whom, signal, value = entry.parts
-        number = numbers.get(int(whom)) if whom and about in ("BO_", "SG_") and whom.isdigit() else None
+        about, *words = re.findall(r"\w+", entry.parts[1] or "") or [""]
+        number = numbers.get(int(words[0])) if about in ("BO_", "SG_") else None
         if number is None and about != "BU_":
             return
-        given = str(value)
+        given = str(entry.parts[-1])
         if one.type == "ENUM" and given[1:-1] in one.choices:
             given = str(one.choices.index(given[1:-1]))
         if not _is_good(name, one, given):
-            self._faults.append(
-                entry.fault("no value of this attribute: left out", number, blocks=name == _FORMAT)
-            )
+            why = "no value of this attribute: left out"
+            self._faults.append(entry.fault(why, number, blocks=name == _FORMAT))
             return
-        words = ("BA_", f'"{name}"', about, whom if number is None else str(number), signal, given)
-        self._lines.append(" ".join(word for word in words if word) + ";")
+        names = map(safe, words if number is None else words[1:])
+        whole = ("BA_", f'"{name}"', about, "" if number is None else str(number), *names, given)
+        self._lines.append(" ".join(word for word in whole if word) + ";")
 
 
 def _is_good(name: str, one: _Definition, value: str, is_default: bool = False) -> bool:

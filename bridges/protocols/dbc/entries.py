@@ -74,7 +74,7 @@ _FORMS: Final[dict[str, Sequence[Part]]] = {
     "BA_DEF_DEF_": (("a name in quotes", rf"({_TEXT})"), ("a value", rf"({_TEXT}|{_NUMBER})")),
     "BA_": (
         ("a name in quotes", rf"({_TEXT})"),
-        ("", rf"(?:(BO_|SG_|BU_|EV_){_GAP}(\w+)(?:{_GAP}(?!{_NUMBER}{_GAP};)(\w+))?+)?+"),
+        ("", rf"((?:BO_{_GAP}{_ID}|SG_{_GAP}{_ID}{_GAP}\w+|(?:BU|EV)_{_GAP}\w+){_GAP})?+"),
         ("a value", rf"({_TEXT}|{_NUMBER})"),
     ),
     "VAL_": (("a name", rf"(?:{_ID}{_GAP})?+(\w+)"), ("", _PAIRS)),

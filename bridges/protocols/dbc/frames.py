@@ -36,13 +36,14 @@ class Part:
 
 @dataclass(slots=True)
 class Frame:
-    """A message and its signals. `lost` are the names of those that were left out; `is_torn`: one of them may
-    choose others."""
+    """A message and its signals, with the entries `about` each. `lost` are the names of those that were left
+    out; `is_torn`: one of them may choose others."""
 
     number: int
     name: str
     head: str
     parts: dict[str, list[Part]] = field(default_factory=dict)
+    about: dict[str, list[str]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     is_torn: bool = False
 
@@ -76,7 +77,7 @@ class Frame:
         if part.mark == "m" and len(choosing) == 1:
             return True
         for _ in range(_DEPTH_MAX):
-            if not part.above:
+            if part.above not in self.parts:
                 return False
             part = self.parts[part.above][0]
         return True
@@ -89,6 +90,10 @@ class Frame:
         """Yield its lines for cantools."""
         yield self.head
         yield from (part.text for part in self)
+
+    def tail(self) -> Iterator[str]:
+        """Yield the lines for cantools that are about its signals."""
+        yield from (text for name in self.parts for text in self.about.get(name, ()))
 
 
 class Frames:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from bridges.protocols.dbc.attributes import Attributes
 from bridges.protocols.dbc.entries import KEYWORDS, STRANGE, Entry, Fault, entries
-from bridges.protocols.dbc.frames import MARKED, Frames, safe
+from bridges.protocols.dbc.frames import MARKED, Frame, Frames, safe
 
 _LINES_SHOWN: Final = 4
 _IDS_MAX: Final = 1 << 16
@@ -95,9 +95,9 @@ class _Work:
         self._settled += (fault for frame in self.frames.all for fault in frame.settle())
         for entry in later.get("BA_", ()):
             self._attributes.take(entry, self.frames.numbers)
-        for kind in ("VAL_", "BO_TX_BU_"):
+        for take, kind in ((self._texts, "VAL_"), (self._senders, "BO_TX_BU_")):
             for entry in later.get(kind, ()):
-                self._about(entry)
+                take(entry)
 
     def told(self) -> Iterator[Fault]:
         """Yield all that was wrong."""
@@ -109,6 +109,8 @@ class _Work:
         yield f"BU_: {self._nodes}"
         for frame in self.frames.all:
             yield from frame.lines()
+        for frame in self.frames.all:
+            yield from frame.tail()
         yield from self._tail
         yield from self._attributes.lines()
         yield ""
@@ -118,35 +120,40 @@ class _Work:
             self._nodes = " ".join(map(safe, re.findall(r"\w+", entry.parts[0] or "")))
 
     def _type(self, entry: Entry) -> None:
-        if (about := self._signal(entry)) is None:
+        if (found := self._signal(entry)) is None:
             return
-        number, name = about
+        frame, name = found
         _, _, colon, kind = entry.parts
         if not colon:
             self._faults.append(entry.mended("it has no colon"))
-        if kind not in _TYPES:
-            self.frames.drop(entry, int(entry.parts[0] or 0), name, f"no type of a signal is {kind}")
-            return
-        self._tail.append(f"SIG_VALTYPE_ {number} {safe(name)} : {kind};")
+        why = "" if kind in _TYPES else f"no type of a signal is {kind}"
+        self._tell(entry, frame, name, f"SIG_VALTYPE_ {frame.number} {safe(name)} : {kind};", why)
 
     def _pages(self, entry: Entry) -> None:
-        if (about := self._signal(entry)) is None:
+        if (found := self._signal(entry)) is None:
             return
-        (number, name), given, above = about, int(entry.parts[0] or 0), str(entry.parts[2])
+        (frame, name), above = found, str(entry.parts[2])
         ranges = [(int(low), int(high)) for low, high in _RANGE.findall(str(entry.parts[3]))]
-        if why := self._refusal(given, name, above, ranges):
-            self.frames.drop(entry, given, name, why)
-            return
-        frame = self.frames.of(given)
-        for part in () if frame is None else frame.parts[name]:
-            part.above = above
         texts = ", ".join(f"{low}-{high}" for low, high in ranges)
-        self._tail.append(f"SG_MUL_VAL_ {number} {safe(name)} {safe(above)} {texts};")
+        text = f"SG_MUL_VAL_ {frame.number} {safe(name)} {safe(above)} {texts};"
+        if self._tell(entry, frame, name, text, self._refusal(frame, name, above, ranges)):
+            for part in frame.parts[name]:
+                part.above = above
 
-    def _refusal(self, number: int, name: str, above: str, ranges: Sequence[tuple[int, int]]) -> str:
+    def _tell(self, entry: Entry, frame: Frame, name: str, text: str, why: str) -> bool:
+        """Keep what says how a signal is read; leave out the signal if that is in doubt."""
+        known = frame.about.setdefault(name, [])
+        if not why and any(one != text and one.startswith(entry.kind) for one in known):
+            why = "another entry says otherwise"
+        if why:
+            self.frames.drop(entry, int(entry.parts[0] or 0), name, why)
+        elif text not in known:
+            known.append(text)
+        return not why
+
+    def _refusal(self, frame: Frame, name: str, above: str, ranges: Sequence[tuple[int, int]]) -> str:
         """Return why it is not known on which pages a signal is; "" if it is."""
-        frame = self.frames.of(number)
-        parts = {} if frame is None else frame.parts
+        parts = frame.parts
         if above == name or not any(part.mark.endswith("M") for part in parts.get(above, ())):
             return f"no multiplexer is {above}"
         if not all(part.mark for part in parts[name]):
@@ -157,7 +164,7 @@ class _Work:
             return f"{ids} pages are too many"
         return "" if all(low <= high for low, high in ranges) else "a range ends before it begins"
 
-    def _signal(self, entry: Entry) -> tuple[int, str] | None:
+    def _signal(self, entry: Entry) -> tuple[Frame, str] | None:
         """Return of which signal an entry is that says how its bits are read; None if it has none.
 
         Of one that is not understood the signal is left out.
@@ -171,26 +178,33 @@ class _Work:
             return None
         return self._known(entry, int(entry.parts[0] or 0), str(entry.parts[1]))
 
-    def _known(self, entry: Entry, given: int, name: str) -> tuple[int, str] | None:
+    def _known(self, entry: Entry, given: int, name: str) -> tuple[Frame, str] | None:
         frame = self.frames.of(given)
         if frame is not None and name in frame.parts:
-            return frame.number, name
+            return frame, name
         if not self.frames.is_gone(given, name):
             words = f"line {entry.line}: {entry.kind} {given} {name}: no message has this signal"
             self._faults.append(Fault(entry.line, words))
         return None
 
-    def _about(self, entry: Entry) -> None:
-        """Take the texts of a signal, or more senders of a message."""
-        given = int(entry.parts[0]) if entry.parts and entry.parts[0] else None
-        frame = None if given is None else self.frames.of(given)
-        if given is None or (entry.kind == "BO_TX_BU_" and frame is None):
+    def _texts(self, entry: Entry) -> None:
+        """Take the texts of a signal; those of a variable of the environment are of none."""
+        given = entry.parts[0] if entry.parts else None
+        found = None if given is None else self._known(entry, int(given), str(entry.parts[1]))
+        if found is None:
             return
-        if entry.kind == "BO_TX_BU_" and frame is not None:
+        (frame, name), texts = found, str(entry.parts[2])
+        known = frame.about.setdefault(name, [])
+        others = [one for one in known if not one.startswith("VAL_")]
+        if others != known:
+            self._faults.append(entry.fault("the signal has texts already: the last are read", frame.number))
+        frame.about[name] = [*others, f"VAL_ {frame.number} {safe(name)} {texts};"]
+
+    def _senders(self, entry: Entry) -> None:
+        frame = self.frames.of(int(entry.parts[0] or 0)) if entry.parts else None
+        if frame is not None:
             names = ",".join(map(safe, re.findall(r"\w+", str(entry.parts[1]))))
             self._tail.append(f"BO_TX_BU_ {frame.number} : {names};")
-        elif (about := self._known(entry, given, str(entry.parts[1]))) is not None:
-            self._tail.append(f"VAL_ {about[0]} {safe(about[1])} {entry.parts[2]};")
 
 
 _OWN: Final = frozenset(("BO_", "SG_", "BA_", "SIG_VALTYPE_", "SG_MUL_VAL_"))

@@ -7,7 +7,7 @@ from tempfile import mkdtemp
 from typing import Final
 
 from bridges.items import EXTENDED
-from bridges.protocols.dbc.database import Unreadable, load
+from bridges.protocols.dbc.database import load
 from bridges.protocols.dbc.j1939.pgn import GLOBAL
 from bridges.protocols.dbc.j1939.transport import (
     ABORT,
@@ -180,8 +180,35 @@ def _interleaved(pieces: Pieces) -> object:
     return [tuple(whole) for whole in found], rejected, len(heard)
 
 
+FIRST: Final = 'VERSION ""\nBO_ 1999 First: 8 V\n SG_ Kept : 0|8@1+ (1,0) [0|0] "" V\n'
+"""A message that is there whatever follows it."""
+
+FLAWED: Final = """CM_ "no end"
+BO_ 19088743 1_A: 8 V
+ SG_ 2_P M : 0|8@1+ (.25,-.5) [0|0] "" W
+ SG_ Q m1M : 8|8@1+ (1,0) [0|0] "" W
+ SG_ B m2 : 16|32@1- (1,0) [0|0] ""
+ SG_ C m2 16|8@1+ (1,0) [0|0] "" W
+SG_MUL_VAL_ 19088743 Q 2_P 1-1;
+SG_MUL_VAL_ 19088743 B Q 2-2, 4-6;
+SIG_VALTYPE_ 19088743 B 1;
+BA_DEF_ BO_ "VFrameFormat" ENUM "StandardCAN","ExtendedCAN","J1939PG";
+BA_DEF_DEF_ "VFrameFormat" "ExtendedCAN";
+BA_ "VFrameFormat" BO_ 19088743 2;
+BA_DEF_ BO_ "GenMsgCycleTime" INT 0 9;
+BA_ "GenMsgCycleTime" BO_ 19088743 7;
+BA_DEF_ SG_ "SystemSignalLongSymbol" STRING ;
+BA_ "SystemSignalLongSymbol" SG_ 19088743 B "Longer";
+VAL_ 19088743 B 0 "Off" 1 "On" ;
+BO_TX_BU_ 19088743 : W,3V;
+SIG_GROUP_ 5 G 1 : A B
+"""
+
+
 def _database(pieces: Pieces) -> object:
-    found = load(b"".join(pieces).decode("utf-8", "replace"), "dbc")
+    """Read a database behind a message that must be there; what is mended, cantools takes."""
+    found = load(FIRST + b"".join(pieces).decode("utf-8", "replace"), "dbc")
+    assert found.messages["First"].signals[0].name == "Kept"
     return sorted(found.messages), [flaw.text for flaw in found.flaws]
 
 
@@ -224,8 +251,12 @@ TARGETS: Final = (
         "dbc-file",
         "databases of CAN messages",
         _database,
-        lambda: [CAR.encode(), TRUCK.encode(), b"\n\n".join(CAR.encode().split(b"\n\n")[3:6])],
-        (Unreadable,),
+        lambda: [
+            CAR.encode(),
+            TRUCK.encode(),
+            FLAWED.encode(),
+            b"\n\n".join(CAR.encode().split(b"\n\n")[3:6]),
+        ],
         whole=True,
         inputs=150,
         why="3 ms an input: cantools reads them",

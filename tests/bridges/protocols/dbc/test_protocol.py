@@ -130,7 +130,7 @@ def test_a_fault_of_the_file_is_told_at_its_line(tmp_path: Path) -> None:
     (problem,) = one.problems()
     assert problem.where is not None
     assert (problem.where.file, problem.where.line, problem.is_error) == (one.file, 2, True)
-    assert told(tmp_path, CAR.replace("BO_ 512", "BO_ 512 x")) == [
+    assert told(tmp_path, CAR.replace("BO_ 512 G", "BO_ 512 x G")) == [
         ("line 16: BO_ 512 x Gearbox: 2 TCM: column 11: expected a colon: left out, with its signals", False)
     ]
 
