@@ -195,10 +195,11 @@ class _Work:
             return
         (frame, name), texts = found, str(entry.parts[2])
         known = frame.about.setdefault(name, [])
+        text = f"VAL_ {frame.number} {safe(name)} {texts};"
         others = [one for one in known if not one.startswith("VAL_")]
-        if others != known:
+        if others != known and text not in known:
             self._faults.append(entry.fault("the signal has texts already: the last are read", frame.number))
-        frame.about[name] = [*others, f"VAL_ {frame.number} {safe(name)} {texts};"]
+        frame.about[name] = [*others, text]
 
     def _senders(self, entry: Entry) -> None:
         frame = self.frames.of(int(entry.parts[0] or 0)) if entry.parts else None
