@@ -12,8 +12,10 @@ from bridges.items import EXTENDED
 from bridges.protocols.dbc.compiled import fits
 from bridges.protocols.dbc.entries import Fault
 from bridges.protocols.dbc.frames import MARKED, plain_name
+from bridges.protocols.dbc.kcd import mended_kcd
 from bridges.protocols.dbc.layout import Database, Flaw, Message, Signal
 from bridges.protocols.dbc.mended import mended
+from bridges.protocols.dbc.sym import TRIES, mended_sym, without
 from bus.machine.files import encoding_of, read_bytes
 from bus.machine.touch import touching
 from bus.text import MARK
@@ -82,12 +84,27 @@ def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
 
     # what it warns of is told by `check`, as flaws
     logging.getLogger("cantools.database.can.database").setLevel(logging.ERROR)
-    given, faults = _mended(text) if form == "dbc" else (text, ())
-    try:
-        found: Any = load_string(given, form, strict=False)
-        return _database(found, is_j1939, faults)
-    except Exception as error:  # of cantools, or one that slipped through it
-        raise _explained(error, text, form) from error
+    given, faults, flaws = _given(text, form)
+    for left in reversed(range(TRIES if form == "sym" else 1)):
+        try:
+            found: Any = load_string(given, form, strict=False)
+            return _database(found, is_j1939, faults, flaws)
+        except Exception as error:  # of cantools, or one that slipped through it
+            rest = without(given, str(error)) if left else None
+            if rest is None:
+                raise _explained(error, text, form) from error
+            given, flaws = rest[0], [*flaws, *rest[1]]
+    raise AssertionError("the last try returns or raises")
+
+
+def _given(text: str, form: str) -> tuple[str, Sequence[Fault], list[Flaw]]:
+    """Return a text for cantools, and what was wrong in it, by identifiers and by names of messages."""
+    if form == "dbc":
+        return *_mended(text), []
+    if form == "kcd":
+        given, flaws = mended_kcd(text)
+        return given, (), flaws
+    return mended_sym(text), (), []
 
 
 def _mended(text: str) -> tuple[str, Sequence[Fault]]:
@@ -123,8 +140,10 @@ def _line_of(said: str, text: str) -> int:
     return next((number for number, line in lines if wanted.match(line)), 0)
 
 
-def _database(found: "CanDatabase", is_j1939: bool | None, faults: Sequence[Fault]) -> Database:
-    messages, identifiers, flaws = dict[str, Message](), dict[int, str](), list[Flaw]()
+def _database(
+    found: "CanDatabase", is_j1939: bool | None, faults: Sequence[Fault], known: Sequence[Flaw]
+) -> Database:
+    messages, identifiers, flaws = dict[str, Message](), dict[int, str](), [*known]
     for one in found.messages:
         name = plain_name(str(one.name))
         if _NONE.fullmatch(name):

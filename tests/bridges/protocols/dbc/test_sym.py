@@ -1,0 +1,72 @@
+"""SYM with faults: what is mended, what is left out, and what is told."""
+
+import pytest
+
+from bridges.protocols.dbc import database as module
+from bridges.protocols.dbc.database import Unreadable, load
+from bridges.protocols.dbc.sym import TRIES
+
+BODY = """FormatVersion=6.0 // Do not edit this line!
+Title="plant"
+
+{SIGNALS}
+Sig=A unsigned 8
+
+{SENDRECEIVE}
+
+[X]
+ID=100h
+Len=8
+Sig=A 0
+Var=B unsigned 8,8
+Var=C unsigned 16,8
+
+[Good]
+ID=101h
+Len=8
+Mux=Page 0,8 FEh
+Var=Fine unsigned 8,8
+"""
+
+
+def test_a_page_may_be_a_number_that_begins_with_a_letter() -> None:
+    found = load(BODY, "sym")
+    assert found.flaws == ()
+    assert [one.ids for one in found.messages["Good"].signals] == [None, {0xFE}]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("B unsigned 8,8", "B unsigned 8;8", "AC"),
+        ("Sig=A 0", "Sig=A x", "BC"),
+        ("Sig=A unsigned 8", "Sig=A unsigned 8 ?", "BC"),
+    ],
+)
+def test_a_signal_that_is_not_understood_is_left_out_and_its_message_not_sent(
+    old: str, new: str, left: str
+) -> None:
+    found = load(BODY.replace(old, new), "sym")
+    assert [one.name for one in found.messages["X"].signals] == list(left)
+    (flaw,) = found.flaws
+    assert flaw.text.startswith(f"line {BODY[: BODY.index(old)].count(chr(10)) + 1}: ")
+    assert (flaw.message, flaw.blocks) == ("X", True)
+    assert len(found.messages["Good"].signals) == 2
+
+
+def test_a_message_that_is_refused_is_left_out() -> None:
+    found = load(BODY.replace("8,8\nVar=C", "8,0\nVar=C"), "sym")
+    assert list(found.messages) == ["Good"]
+    assert [flaw.text for flaw in found.flaws] == [
+        "line 9: X: The signal B length 0 is not greater than 0 in message X: left out"
+    ]
+
+
+def test_a_file_is_parsed_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[str]()
+    kept = module.without
+    monkeypatch.setattr(module, "without", lambda text, said: (tried.append(said), kept(text, said))[1])
+    lines = "".join(f"Var=V{number} unsigned ;\n" for number in range(3 * TRIES))
+    with pytest.raises(Unreadable, match="Invalid syntax"):
+        load(BODY.replace("Var=B", f"{lines}Var=B"), "sym")
+    assert len(tried) == TRIES - 1
