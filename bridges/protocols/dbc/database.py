@@ -30,6 +30,7 @@ _SAID_MAX: Final = 120
 _PLACE: Final = re.compile(r"\bline (\d+)(?:, column (\d+))?")
 _COLUMN: Final = re.compile(r": column (\d+):")
 _NAMED: Final = re.compile(r"in message (\w+)")
+_VERSION: Final = re.compile(r"^FormatVersion=(\d{1,3}(?:\.\d{1,3})?)", re.MULTILINE)
 _NONE: Final = re.compile(r"VECTOR__(XXX|INDEPENDENT_SIG_MSG)")
 
 
@@ -104,6 +105,10 @@ def _given(text: str, form: str) -> tuple[str, Sequence[Fault], list[Flaw]]:
     if form == "kcd":
         given, flaws = mended_kcd(text)
         return given, (), flaws
+    version = _VERSION.search(text)
+    if version is not None and not version[1].startswith("6.0"):
+        line = text.count("\n", 0, version.start()) + 1
+        raise Unreadable(f"it is SYM {version[1]}: save it as version 6.0", line, 1)
     return mended_sym(text), (), []
 
 

@@ -221,7 +221,8 @@ def safe(name: str) -> str:
 
 def plain_name(name: str) -> str:
     """Return a name as the file has it."""
-    return name.removeprefix(PREFIX)
+    own = name.removeprefix(PREFIX)
+    return own if _is_odd(own) else name
 
 
 def _number(text: str) -> str:

@@ -64,6 +64,12 @@ def test_a_message_that_is_refused_is_left_out() -> None:
     ]
 
 
+def test_another_version_is_refused_with_what_to_do() -> None:
+    with pytest.raises(Unreadable, match=r"^it is SYM 5\.0: save it as version 6\.0$") as caught:
+        load(BODY.replace("6.0", "5.0"), "sym")
+    assert (caught.value.line, caught.value.column) == (1, 1)
+
+
 def test_a_file_is_parsed_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
     tried, kept = list[str](), cantools.database.load_string
 
