@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyarrow.parquet import ParquetFile
 
-from bus.extras import lacking
 from capture.files import DELTA_LOG
 from capture.schema import DATE, GATEWAY
 from capture.stores import Store, store_of
@@ -104,11 +103,9 @@ def _rows_of(store: Store) -> list[str]:
 def _end(place: str, store: Store, old: list[str], has_log: bool) -> None:
     """Make the new files those of the table."""
     if has_log:
-        try:
-            from pipeline.signals.logged import log
-        except ModuleNotFoundError as error:
-            raise PipelineError(lacking("--delta", error.name or "deltalake", "tables")) from None
-        new = set(_rows_of(store)) - set(old)
+        from pipeline.signals.logged import log
+
+        new = {name for name in set(_rows_of(store)) - set(old) if name.endswith(".parquet")}
         for table, names in _by_table(sorted(new)):
             log(f"{place}/{table}".rstrip("/"), [name.removeprefix(f"{table}/") for name in names])
         return  # who reads the table goes on with the old files
