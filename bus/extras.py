@@ -6,10 +6,40 @@ An extra is a set of packages of this distribution: `buscoupler[sail]`.
 import os
 import shlex
 import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from bus.errors import LinkError
+from bus.needs import Library, Need
+
 DISTRIBUTION: Final = "buscoupler"
+
+LIBRARIES: Final = {
+    "can": ("python-can", "can"),
+    "cantools": ("cantools", "dbc"),
+    "cryptography": ("cryptography", "cert"),
+    "deltalake": ("deltalake", "tables"),
+    "grpc": ("grpcio", "connect"),
+    "lark": ("lark", "syndication"),
+    "mcap": ("mcap", "mcap"),
+    "msgpack": ("msgpack", "syndication"),
+    "numpy": ("numpy", "capture"),
+    "pandas": ("pandas", "pipeline"),
+    "psutil": ("psutil", "demo"),
+    "py4j": ("py4j", "pipeline"),
+    "pyarrow": ("pyarrow", "capture"),
+    "pysail": ("pysail", "sail"),
+    "pyspark": ("pyspark", "pipeline"),
+    "re2": ("google-re2", "lines"),
+    "rich": ("rich", "demo"),
+    "scapy": ("scapy", "scapy"),
+    "serial": ("pyserial", "uart"),
+    "smbus2": ("smbus2", "i2c"),
+}
+"""The modules that only an extra brings: the package of each, and an extra that has it. Several may: what
+knows for what it needs a module names the best one itself."""
 
 
 def program() -> str:
@@ -31,9 +61,25 @@ def pip() -> str:
     return "pip" if typed(str(found)) == "pip" else f"{typed(sys.executable)} -m pip"
 
 
+def unmet(what: str, error: ImportError) -> str:
+    """Return the text that `what` needs the package of a module that could not be imported. Raises `error`
+    again if no extra has it: our defect."""
+    library = LIBRARIES.get((error.name or "").partition(".")[0])
+    if library is None:
+        raise error
+    return lacking(what, *library)
+
+
 def lacking(what: str, package: str, extra: str) -> str:
     """Return the text that `what` needs a package, with the command that installs it."""
     return f"{what} needs {package}: run {install(extra)}"
+
+
+def check(what: str, needs: Iterable[Need]) -> None:
+    """Raise `LinkError` for the first library among the needs of `what` that is not installed."""
+    for need in needs:
+        if isinstance(need, Library) and find_spec(need.module) is None:
+            raise LinkError(lacking(what, need.package, need.extra))
 
 
 def typed(path: str) -> str:

@@ -14,13 +14,12 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.abc import MetaPathFinder
-from importlib.util import find_spec
 from random import uniform
 from typing import Any, NamedTuple
 
+from bus import extras
 from bus.backoff import Backoff
-from bus.errors import LinkError, words_of
-from bus.extras import lacking
+from bus.errors import words_of
 from devices.device import CAPTURE_LIBRARIES
 
 log = logging.getLogger("buscoupler")
@@ -68,9 +67,7 @@ class Child:
         on_lost: Callable[[str], None],
         on_start: Callable[[], None] = lambda: None,
     ) -> None:
-        for library in CAPTURE_LIBRARIES:
-            if find_spec(library.module) is None:
-                raise LinkError(lacking("a capture", library.package, library.extra))
+        extras.check("a capture", CAPTURE_LIBRARIES)
         self._work, self._on_line, self._on_lost, self._on_start = work, on_line, on_lost, on_start
         self._process: subprocess.Popen[bytes] | None = None
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)

@@ -14,29 +14,8 @@ from appliance.log import output as log
 from appliance.process import interrupts, streams
 from appliance.version import version
 from bus.errors import BusError, told
-from bus.extras import lacking
+from bus.extras import unmet
 from bus.machine import permissions
-
-# library -> the extra of this distribution that installs it; links name theirs when they open
-EXTRAS = {
-    "psutil": "demo",
-    "rich": "demo",
-    "pyspark": "pipeline",
-    "pyarrow": "capture",
-    "msgpack": "syndication",
-}
-
-
-def missing(error: ModuleNotFoundError) -> str:
-    """Return which extra to install for a missing library.
-
-    Raises `error` again if no extra has it: our defect.
-    """
-    library = (error.name or "").partition(".")[0]
-    extra = EXTRAS.get(library)
-    if extra is None:
-        raise error
-    return lacking("this command", library, extra)
 
 
 class Version(argparse.Action):
@@ -130,7 +109,7 @@ def _selected(words: list[str]) -> str | None:
 
 def _fail(error: Exception) -> int:
     """Print an error without its stack, which the log has with `-v`. Return the exit status."""
-    text = missing(error) if isinstance(error, ModuleNotFoundError) else _words_of(error)
+    text = unmet("this command", error) if isinstance(error, ModuleNotFoundError) else _words_of(error)
     if not isinstance(error, BusError):
         logging.getLogger("buscoupler").info("the error in full", exc_info=error)
     streams.let_go()

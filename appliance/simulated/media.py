@@ -11,6 +11,7 @@ from bridges.media.uart.medium import Uart
 from bridges.simulate import CanWire, SerialLine, SimulatedCan, SimulatedUart, SimulationError
 from bridges.simulate.can import CanPort, SpokenCan
 from bridges.simulate.uart import SerialEnd, SpokenUart
+from bus import extras
 from bus.schema import settings_of
 from topologies.model import Side
 from topologies.resolved.bridges import ResolvedSide
@@ -144,6 +145,7 @@ def _record(medium: Medium, end: End) -> Medium:
         return SimulatedCan(end, own or 0, shed=shed, **options, **more)
 
     def speaking(_: Medium, protocol: Any, shed: Any = None, **more: Any) -> Any:
+        extras.check(f"{medium.key}:{medium.device}", protocol.needs())
         if isinstance(end, SerialEnd):
             return SpokenUart(end, protocol, shed=shed, **options, **more)
         return SpokenCan(end, protocol, shed=shed, **options, **more)

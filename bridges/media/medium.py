@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bridges.items import Items
+from bus import extras
 from bus.confined import Confined
 from bus.key_types import Names, Patterns
 from bus.kinds import load
@@ -173,8 +174,9 @@ class Medium(Record):
         `more` may have `retry_min_s`, `retry_max_s`, and `may_act(now_s)`, which tells whether this gateway
         may ask and write now; for a protocol that is `named` also `names`, and
         `subjects`, those of TMQ on the wire (`subjects_of_tmq`). Raises `LinkError` for settings
-        that can never work.
+        that can never work, and for a missing library of the protocol.
         """
+        extras.check(f"{self.key}:{self.device}", protocol.needs())
         made: Link = load(self.SPEAKS)(self, protocol, shed=shed, **more)
         return made
 

@@ -2,14 +2,12 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bus import extras
 from bus.errors import LinkError
-from bus.extras import lacking
 from bus.ledger import Stats
-from bus.needs import Library
 from bus.serving.limits import Limits
 from bus.serving.listener import Address
 from bus.tmq.address import listening
@@ -45,7 +43,7 @@ class Syndication(Service):
         super().__init__(name, spec)
         self._spec = spec
         self._addresses = [_address(url) for url in spec.syndication]
-        _check_libraries(spec)
+        extras.check("the syndication broker", spec.needs())
         from devices.syndication.buses.bus_adapter import Buses  # late: they need an extra
         from devices.syndication.query import prepare
         from devices.syndication.server import Server
@@ -131,12 +129,6 @@ class Syndication(Service):
         self.buses.stop()
         self.server.close()
         self.memory.close()
-
-
-def _check_libraries(spec: SyndicationSpec) -> None:
-    for need in spec.needs():
-        if isinstance(need, Library) and find_spec(need.module) is None:
-            raise LinkError(lacking("the syndication broker", need.package, need.extra))
 
 
 def _address(url: str) -> tuple[str, int]:

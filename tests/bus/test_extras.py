@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from bus import extras
+from bus.errors import LinkError
+from bus.needs import Library, Readable
 
 
 @pytest.fixture
@@ -55,3 +57,20 @@ def test_a_module_is_started_by_its_interpreter(environment: Path, monkeypatch: 
 def test_a_path_with_a_blank_is_one_word(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/my programs/buscoupler"])
     assert shlex.split(extras.program()) == ["/my programs/buscoupler"]
+
+
+def test_a_module_that_is_missing_is_told_by_its_package_and_extra(environment: Path) -> None:
+    told = extras.unmet("it", ModuleNotFoundError(name="serial.tools"))
+    assert told == "it needs pyserial: run .venv/bin/python -m pip install 'buscoupler[uart]'"
+
+
+def test_a_module_that_no_extra_brings_is_our_defect() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        extras.unmet("it", ModuleNotFoundError(name="bus"))
+
+
+def test_the_first_library_that_is_not_there_is_told() -> None:
+    needs = (Readable("/nowhere"), Library("json", "json", "x"), Library("no_such", "no-such", "can"))
+    with pytest.raises(LinkError, match=r"^it needs no-such: run .*install 'buscoupler\[can\]'$"):
+        extras.check("it", needs)
+    extras.check("it", needs[:2])

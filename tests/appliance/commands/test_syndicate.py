@@ -165,9 +165,9 @@ def test_an_address_that_cannot_be_is_a_problem(url: str, fault: str, capsys: Ou
 def test_a_missing_library_is_named_with_what_installs_it(
     monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
-    from devices.syndication import service
+    from bus import extras
 
-    monkeypatch.setattr(service, "find_spec", lambda module: None if module == "re2" else module)
+    monkeypatch.setattr(extras, "find_spec", lambda module: None if module == "re2" else module)
     assert main(["syndicate", "tcp://127.0.0.1:0"]) == 1
     errors = capsys.readouterr().err
     assert "the syndication broker needs google-re2: run " in errors
