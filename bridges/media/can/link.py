@@ -115,8 +115,8 @@ class CanBus(DeviceLink[D]):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the bus. Raises `LinkError` if a library, or the interface in it, is missing."""
         text = unknown(self.options.interface)  # loads the library, if it is there
-        if self.options.library:
-            need(self.name, *self.options.library, "can")
+        for library in self.options.libraries:
+            need(self.name, *library)
         if text:
             raise LinkError(f"{self.name}: {text}")
         super().open(hub, loop)

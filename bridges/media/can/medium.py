@@ -41,6 +41,10 @@ _SUBJECTS_MAX = 1024
 UDP_PORT = 43113  # the default port of udp_multicast
 
 
+_ON_SERIAL: Final = ("slcan", "serial", "seeedstudio", "robotell")
+"""The interfaces of python-can that open a serial port."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Can(Medium):
     """A CAN or CAN FD bus: Cyphal/CAN v1 message transfers."""
@@ -264,14 +268,14 @@ class Can(Medium):
         return self.node is None and not self.listen_only
 
     @property
-    def library(self) -> tuple[str, str] | None:
-        """The module that opens the bus, and its package; None where it takes none."""
-        ours = {"socketcan": None, "udp_multicast": ("msgpack", "msgpack")}
-        return ours.get(self.interface, ("can", "python-can"))
+    def libraries(self) -> tuple[Library, ...]:
+        """The libraries that open the bus."""
+        ours = {"socketcan": (), "udp_multicast": (Library("msgpack", "msgpack", "can"),)}
+        serial = (Library("serial", "pyserial", "uart"),) if self.interface in _ON_SERIAL else ()
+        return ours.get(self.interface, (Library("can", "python-can", "can"), *serial))
 
     def needs(self) -> Iterator[Need]:
-        if self.library:
-            yield Library(*self.library, "can")
+        yield from self.libraries
         if self.interface == "socketcan":
             yield Sockets("AF_CAN")
             yield Probe("bridges.media.can.interfaces:trouble", (str(self.channel),))

@@ -168,7 +168,8 @@ def test_only_an_interface_that_we_do_not_open_ourselves_needs_python_can() -> N
 
     assert libraries(CAN) == []
     assert libraries(Can(channel="239.74.163.2", interface="udp_multicast")) == ["msgpack"]
-    assert libraries(Can(channel="/dev/ttyACM0", interface="slcan")) == ["can"]
+    assert libraries(Can(channel="/dev/ttyACM0", interface="slcan")) == ["can", "serial"]
+    assert libraries(Can(channel="PCAN_USBBUS1", interface="pcan")) == ["can"]
 
 
 def test_an_option_that_a_group_does_not_have_is_refused() -> None:
