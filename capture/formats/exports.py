@@ -193,6 +193,7 @@ def exported(found: Found, form: Format, target: str, rows: Rows | None = None) 
     With `rows`, a format that holds messages gets these too. What the format cannot hold is added to what was
     left out. Raises `CaptureError`.
     """
+    form.check()
     count, messages, losses = 0, 0, Losses(form, found.told)
     style = found.style if found.format == form.key else {}
     try:

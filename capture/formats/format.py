@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 
 from bus.extras import lacking
@@ -92,9 +93,15 @@ class Format:
         return made
 
     def output(self, file: BinaryIO, style: Style) -> Output:
-        """Begin to write a file. Raises `CaptureError` if a package is missing."""
+        """Begin to write a file. Raises `CaptureError` if a package is missing (`check`: before the file is
+        opened, which empties it)."""
         made: Output = self._loaded(self.writes)(file, style)
         return made
+
+    def check(self) -> None:
+        """Raise `CaptureError` if a package is missing that it is written with."""
+        if self.package and find_spec(self.package) is None:
+            raise CaptureError(lacking(self.key, self.package, self.extra))
 
     def _loaded(self, name: str) -> Any:
         module, _, thing = name.partition(":")

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
@@ -20,13 +21,15 @@ def written(target: str, seeks: bool = False) -> Iterator[BinaryIO]:
     `seeks` is made aside first, where it must be. Raises `OSError`, and `CaptureError` without pyarrow."""
     suffix = target.lower()[-4:]
     packed = suffix.endswith(".gz") or suffix == ".zst"
+    if suffix == ".zst" and find_spec("pyarrow") is None:  # before the file is opened, which empties it
+        raise CaptureError(lacking(target, "pyarrow", "capture"))
     with ExitStack() as stack:
         plain = sys.stdout.buffer if target == "-" else stack.enter_context(Path(target).open("wb"))
         file: BinaryIO = plain
         if suffix.endswith(".gz"):
             file = stack.enter_context(gzip.GzipFile("", "wb", 6, plain, 0))  # type: ignore[assignment]
         elif packed:
-            file = stack.enter_context(_zstd(plain, target))
+            file = stack.enter_context(_zstd(plain))
         if not seeks or (target != "-" and not packed):
             yield file
         else:
@@ -38,11 +41,9 @@ def written(target: str, seeks: bool = False) -> Iterator[BinaryIO]:
             file.flush()
 
 
-def _zstd(plain: BinaryIO, target: str) -> BinaryIO:
-    try:
-        import pyarrow as pa
-    except ModuleNotFoundError as error:
-        raise CaptureError(lacking(target, error.name or "pyarrow", "capture")) from None
+def _zstd(plain: BinaryIO) -> BinaryIO:
+    import pyarrow as pa
+
     file: BinaryIO = pa.CompressedOutputStream(plain, "zstd")
     return file
 

@@ -14,7 +14,11 @@ from mcap.writer import CompressionType, Writer
 from appliance.commandline.cli import main
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from capture.files import CaptureError
+from capture.formats import format as format_
 from capture.formats import mcap
+from capture.formats import target as target_
+from capture.formats.exports import exported, frames_in
 from capture.formats.mcap import value_of
 from capture.formats.table import BY_KEY
 from capture.reader import read
@@ -22,6 +26,22 @@ from tests.capture.capture_support import pcapng, row
 from tests.capture.formats.field import listed, read_back, some, written
 
 MCAP = BY_KEY["mcap"]
+
+
+@pytest.mark.parametrize(
+    ("module", "suffix", "extra"), [("mcap", ".mcap", "mcap"), ("pyarrow", ".log.zst", "capture")]
+)
+def test_a_missing_package_costs_the_target_nothing(
+    module: str, suffix: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = tmp_path / "drive.log", tmp_path / f"out{suffix}"
+    source.write_text("(1700000000.000000) can0 100#00\n")
+    target.write_text("what was there")
+    for place in (format_, target_):
+        monkeypatch.setattr(place, "find_spec", lambda name: None if name == module else name)
+    with frames_in(source) as found, pytest.raises(CaptureError, match=rf"install 'buscoupler\[{extra}\]'$"):
+        exported(found, BY_KEY["mcap" if module == "mcap" else "candump"], str(target))
+    assert target.read_text() == "what was there"
 
 
 def test_its_package_reads_channels_by_identifier_with_schemas(tmp_path: Path) -> None:
