@@ -2,12 +2,13 @@
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from bus.extras import lacking
-from pipeline.engine import jars, sail
+from bus.extras import LIBRARIES, lacking
+from pipeline.engine import jars, java, sail
 from pipeline.errors import PipelineError
 
 Engine = Literal["spark", "sail"]
@@ -17,7 +18,9 @@ ENGINES: Final = (SPARK, SAIL)
 VARIABLE: Final = "BUSCOUPLER_ENGINE"
 """The environment's word for `--engine`, once for all commands."""
 
+
 _MANAGED: Final = ("yarn", "k8s:")
+_MODULES: Final = ("numpy", "pyarrow")
 
 
 class Where(NamedTuple):
@@ -113,3 +116,24 @@ def _check_spark(job: str, able: bool) -> None:
             f"{job}: Spark is not installed, but Sail is: give --engine {SAIL}, or set {VARIABLE}={SAIL}"
         )
     raise PipelineError(lacking(job, "Spark", "engines" if sail.installed() else "pipeline"))
+
+
+def check(place: Where, job: str, on_workers: bool) -> None:
+    """Raise `PipelineError` if a job lacks a library, or Java, for the engine of its place. `on_workers`: its
+    workers run Python of ours, for which Spark's client asks for pandas."""
+    if place.on_sail:
+        return sail.check()
+    if place.remote:
+        return _check_modules(
+            f"{job} on a Connect server", "connect", ("pyspark", "grpc", "pandas", *_MODULES)
+        )
+    _check_modules(job, "pipeline", (*_MODULES, "pandas") if on_workers else _MODULES)
+    if not place.submitted:
+        java.find()
+
+
+def _check_modules(what: str, extra: str, modules: Iterable[str]) -> None:
+    for module in modules:
+        if find_spec(module) is None:
+            package, _ = LIBRARIES.get(module, (module, ""))
+            raise PipelineError(lacking(what, package, "engines" if sail.installed() else extra))

@@ -34,6 +34,12 @@ def installed() -> bool:
     return all(find_spec(name) is not None for name in ("pysail", "pyspark", "grpc", "pandas"))
 
 
+def check() -> None:
+    """Raise `PipelineError` if Sail is not installed."""
+    if not installed():
+        raise PipelineError(lacking("Sail", "pysail", "engines" if jars.installed() else "sail"))
+
+
 class Sail:
     """A server on loopback. `connect()` waits for it and gives its URL."""
 
@@ -46,8 +52,7 @@ class Sail:
         """Start the server. `memory` is given as to Java, for example 4g; `store` are variables of its
         environment. Raises `PipelineError` if it is no
         size, or if Sail is not installed."""
-        if not installed():
-            raise PipelineError(lacking("Sail", "pysail", "engines" if jars.installed() else "sail"))
+        check()
         most = size_bytes(memory)
         self._directory = Scratch("sail-")
         self._log = Path(self._directory.name) / "log"

@@ -49,7 +49,8 @@ def _table(url: str, is_delta: bool) -> "Table":
 
         return DeltaTable(store_of(url), url)
     except ModuleNotFoundError as error:
-        raise PipelineError(lacking("load", error.name or "deltalake", "tables")) from None
+        extra = "tables" if is_delta else "capture"
+        raise PipelineError(lacking("load", error.name or "deltalake", extra)) from None
 
 
 JOB: Final = Job(

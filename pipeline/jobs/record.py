@@ -139,8 +139,8 @@ class Job(NamedTuple):
     give the same answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`,
     `buscoupler NAME` is `buscoupler pipeline NAME`. `writes` names the options that say where it writes,
     besides `--parquet`. If it `follows` a capture, files may be compacted while it runs, else that waits; and
-    there may be none yet. If it `decodes` data, it takes `--topology`. If `on_workers`, its workers run
-    Python of ours, with numpy and pyarrow.
+    there may be none yet. If it `decodes` data, it takes `--topology`. `on_workers` says
+    of options whether its workers run Python of ours, with numpy and pyarrow.
     """
 
     name: str
@@ -160,7 +160,7 @@ class Job(NamedTuple):
     writes: tuple[str, ...] = ()
     follows: bool = False
     decodes: bool = False
-    on_workers: bool = False
+    on_workers: Callable[[argparse.Namespace], bool] | None = None
 
     @property
     def problem(self) -> str:

@@ -23,7 +23,7 @@ _JOBS: Final = (audit.JOB, rates.JOB, failovers.JOB, latency.JOB, last.JOB)
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page and print its verdict. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
-    if options.signals or options.dbc or options.form or options.topology:
+    if signals.are_asked(options):
         capture.tell("report: signals")
         windows = signals.busiest(options, capture, window_s(parts["capture"]), SIGNALS_MOST)
         parts["signals"] = windows.collect()
@@ -96,4 +96,5 @@ JOB: Final = Job(
     is_command=True,
     writes=("output",),
     decodes=True,
+    on_workers=signals.are_asked,
 )

@@ -9,6 +9,7 @@ from typing import Any
 from capture.files import listed
 from capture.formats.target import check_apart
 from pipeline.analysis.audit.verdict import Verdict
+from pipeline.engine import choice
 from pipeline.input import read, sound
 from pipeline.jobs.opening import opened
 from pipeline.jobs.record import Job, OpenCapture, collected
@@ -22,6 +23,8 @@ def run(job: Job, options: argparse.Namespace) -> int:
     """Run a job. Returns its exit status: 1 if there is a row in one of its tables of faults."""
     if job.process is not None:
         return job.process(options)
+    on_workers = job.on_workers is not None and job.on_workers(options)
+    choice.check(choice.decide(options, choice.SAIL in job.engines), job.name, on_workers)
     for name in job.writes if job.tables is None else (*job.writes, "parquet"):
         if given := vars(options)[name]:
             check_apart(options.directory, given)

@@ -3,8 +3,10 @@
 import argparse
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from bus.extras import lacking
 from pipeline.errors import PipelineError
 from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
@@ -27,6 +29,8 @@ def prepare(options: argparse.Namespace) -> None:
         raise PipelineError(
             f"--{'wide' if options.wide else 'delta'} is for a table: give --output TABLE too"
         )
+    if options.delta and find_spec("deltalake") is None:
+        raise PipelineError(lacking("--delta", "deltalake", "tables"))
     if options.output and options.resample_ms and options.wide:
         raise PipelineError("--wide: a table with --resample-ms has a row for each signal and window")
     if options.output:
@@ -78,6 +82,11 @@ def check(options: argparse.Namespace) -> None:
     decoding(options)
     for text in flaws(options.dbc):
         print(text, file=sys.stderr)
+
+
+def are_asked(options: argparse.Namespace) -> bool:
+    """Return whether the options of a job ask for signals: `--signals`, or one by which data are decoded."""
+    return bool(options.signals or options.dbc or options.form or options.topology)
 
 
 def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
@@ -248,5 +257,5 @@ JOB: Final = Job(
     is_command=True,
     writes=("output",),
     decodes=True,
-    on_workers=True,
+    on_workers=lambda _: True,
 )  # fmt: skip

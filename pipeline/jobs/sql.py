@@ -34,7 +34,7 @@ class Shell:
     def answer(self, query: str) -> "DataFrame":
         """Return the answer to a query. Raises what the engine does, and `PipelineError`."""
         for view in VIEWS:
-            if view not in self._made and re.search(rf"\b{view}\b", query, re.IGNORECASE):
+            if view not in self._made and _names(view, query):
                 _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
                 self._made.add(view)
         return _shown(self._capture.spark.sql(query))
@@ -49,6 +49,10 @@ class Shell:
             print(titled(f"{len(rows):,} rows", rows, self._capture.names))
         else:
             print("no rows")
+
+
+def _names(view: str, *queries: str) -> bool:
+    return any(re.search(rf"\b{view}\b", query, re.IGNORECASE) for query in queries)
 
 
 def _shown(frame: "DataFrame") -> "DataFrame":
@@ -172,5 +176,5 @@ JOB: Final = Job(
     prepare=signals.check,
     has_names=True,
     decodes=True,
-    on_workers=True,
+    on_workers=lambda options: not options.execute or _names("signals", *options.execute),
 )  # fmt: skip

@@ -128,4 +128,5 @@ JOB: Final = Job(
     writes=("output",),
     follows=True,
     decodes=True,
+    on_workers=lambda options: options.signals and not options.show,
 )

@@ -1,6 +1,7 @@
 """Wrong starts: the user gets exactly one line that says why, before Java has to start."""
 
 import argparse
+import re
 import socket
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pyarrow.parquet as pq
 
 from appliance.commandline.cli import main
 from capture import schema
-from pipeline.engine import jars, java, sail
+from pipeline import jobs
+from pipeline.engine import choice, jars, java, sail
 from pipeline.errors import PipelineError
 from pipeline.input import sample
 from pipeline.jobs.rates import fitting, prepare
@@ -118,6 +120,59 @@ def test_without_any_engine_one_command_is_named(
     assert told.endswith("install 'buscoupler[pipeline]'")
     assert told.count("install '") == 1
     assert "[pipeline]" in complaint(capsys, "latency", str(tmp_path))
+
+
+@pytest.fixture
+def hidden(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return the set of modules that are missing; Spark and Sail are there."""
+    names = set[str]()
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(jars, "installed", lambda: True)
+    monkeypatch.setattr(choice, "find_spec", lambda name: None if name in names else name)
+    return names
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "signals {0}",
+        "report {0} --signals",
+        "pipeline sql {0}",
+        "pipeline watch {0} --output {0}/o --signals",
+    ],
+)
+def test_python_on_the_workers_of_spark_needs_pandas(
+    words: str, hidden: set[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    hidden.add("pandas")
+    monkeypatch.setattr(sail, "installed", lambda: False)
+    told = complaint(capsys, *words.format(tmp_path).split())
+    assert re.search(
+        r"(signals|report|sql|watch) needs pandas: run .*install 'buscoupler\[pipeline\]'$", told
+    )
+
+
+def test_other_jobs_need_no_pandas(hidden: set[str], tmp_path: Path) -> None:
+    hidden.add("pandas")
+    for words in ("audit {0}", "report {0}", "pipeline watch {0} --output {0}/o --show"):
+        *_, name = words.partition(" {0}")[0].split()
+        job = jobs.find(name)
+        options = job.parsed(*words.partition(name)[2].format(tmp_path).split())
+        on_workers = job.on_workers is not None and job.on_workers(options)
+        choice.check(choice.Where(submitted=True), name, on_workers)
+
+
+@pytest.mark.parametrize(("has_sail", "extra"), [(True, "engines"), (False, "connect")])
+def test_a_connect_server_needs_its_client(
+    has_sail: bool, extra: str, hidden: set[str], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    hidden.add("grpc")
+    monkeypatch.setattr(sail, "installed", lambda: has_sail)
+    told = complaint(capsys, "audit", "/nowhere", "--remote", "sc://127.0.0.1:1")
+    assert told.startswith("buscoupler: audit on a Connect server needs grpcio: run ")
+    assert told.endswith(f"install 'buscoupler[{extra}]'")
 
 
 def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

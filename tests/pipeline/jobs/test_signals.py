@@ -17,7 +17,7 @@ from pipeline.analysis.watch import tables
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.input import read
-from pipeline.jobs import find
+from pipeline.jobs import find, signals
 from pipeline.jobs.record import Files, OpenCapture
 from pipeline.jobs.signals import followed
 from pipeline.output.tables import Progress
@@ -100,7 +100,7 @@ def test_a_watch_writes_the_values_of_each_batch(spark: "SparkSession", root: Pa
     ]  # fmt: skip
 
 
-@pytest.mark.engines(SAIL)
+@pytest.mark.engines(SPARK, SAIL)
 def test_windows_have_the_values_of_their_time(spark: "SparkSession", root: Path) -> None:
     out = root.parent / "windows"
     found = rows(spark, root, "--resample-ms", "1000", "--signal", "oil", "--output", str(out), "--delta")
@@ -231,6 +231,17 @@ def test_what_is_left_out_of_a_database_is_said(tmp_path: Path, capsys: pytest.C
         "line 46: ?[2J: the fil",
     ]
     assert all(line.isprintable() for line in said)
+
+
+def test_a_delta_log_that_cannot_be_written_is_told_before_the_table_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "find_spec", lambda name: None)
+    assert JOB.prepare is not None
+    with pytest.raises(
+        PipelineError, match=r"--delta needs deltalake: run .*install 'buscoupler\[tables\]'$"
+    ):
+        JOB.prepare(JOB.parsed("capture", "--output", str(tmp_path / "table"), "--delta"))
 
 
 def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
