@@ -8,6 +8,7 @@ from appliance.probe.media import Form, medium_of, pairs_of, value_of
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol
+from bus import extras
 from bus.errors import LinkError
 from bus.schema import Record, Setting, settings, unwrap
 from bus.text import nearest, plain
@@ -82,6 +83,7 @@ def _made(word: str, kind: type[Protocol], pairs: list[tuple[str, str]]) -> Prot
         made = kind(**values)
     except ValueError as error:
         raise LinkError(f"{word}: {error}") from error
+    extras.check(word, made.needs())
     for problem in made.problems():
         if problem.is_error:
             raise LinkError(f"{word}: {problem}")
