@@ -1,4 +1,5 @@
-"""Growing pauses between attempts, with jitter. Pure: the caller brings the jitter and waits."""
+"""Growing pauses between attempts, with jitter, and the turn of addresses. Pure: the caller brings the jitter
+and waits."""
 
 from collections.abc import Callable
 
@@ -31,3 +32,29 @@ class Backoff:
     def fresh(self) -> "Backoff":
         """Return another back-off with the same bounds, at its shortest pause."""
         return Backoff(self.min_s, self.max_s, self._jitter)
+
+
+class Attempts(Backoff):
+    """The schedule of attempts to reach a peer that may have several addresses.
+
+    `turn` numbers the address to begin the next attempt with, modulo how many there are.
+    """
+
+    __slots__ = ("turn",)
+
+    def __init__(self, min_s: float, max_s: float, jitter: Callable[[float, float], float]) -> None:
+        super().__init__(min_s, max_s, jitter)
+        self.turn = 0
+
+    def move_on(self) -> None:
+        """Begin the next attempt with another address: a peer may take connections, and be of no use."""
+        self.turn += 1
+
+    def after(self, lasted: bool) -> float:
+        """Return the pause after an attempt, in seconds: the shortest one after a connection that `lasted`,
+        else one that grows, and then another address comes first."""
+        if lasted:
+            self.reset()
+        else:
+            self.move_on()
+        return self.next_s()

@@ -10,17 +10,18 @@ from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
 
 from bus.announcements import RELAYED, Hear, relayed, said
-from bus.backoff import Backoff
+from bus.backoff import Attempts, Backoff
 from bus.errors import FrameError
 from bus.keys import Keyring
-from bus.leases.candidate import Candidate
+from bus.leases.candidate import Candidate, Reach
 from bus.leases.relay import read_note
 from bus.leases.signed import NONCE_BYTES, Answer, Session, pack_ask, unpack_answer
 from bus.leases.wire import CLAIM_TYPE, GRANT_TYPE, pack_claim, unpack_grant
 from bus.serving.connection import Connection
 from bus.tmq.wire import HELLO, HELLO_MASK, RELAYS, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
+from bus.transports.redialling import Redialling
 from bus.transports.secure import Security
-from bus.transports.sockets import CLOSED_HERE, connect_to
+from bus.transports.sockets import CLOSED_HERE, connect_by_name
 from bus.vacancy import NO_PEER
 
 log = logging.getLogger("buscoupler.failover")
@@ -52,7 +53,7 @@ class BrokerLink:
     ) -> None:
         self._candidate, self._number, self._address, self._judge = candidate, number, address, judge
         beat_s = candidate.heartbeat_ms / 1000
-        self._pauses = Backoff(beat_s, RETRY_MAX_S, jitter)
+        self._attempts = Attempts(beat_s, RETRY_MAX_S, jitter)
         self._hurried = Backoff(beat_s / 10, beat_s / 10, jitter)
         self._connection: Connection | None = None
         self._task: Task[None] | None = None
@@ -81,22 +82,21 @@ class BrokerLink:
     def open(self, loop: AbstractEventLoop) -> None:
         """Dial the broker, and stay connected."""
         self._loop = loop
-        self._task = loop.create_task(self._keep_connected(), name=f"lease {self._address}")
+        redialling = Redialling(self._connect, self._serve, self._failed, self._after)
+        self._task = loop.create_task(redialling.run(), name=f"lease {self._address}")
 
-    async def _keep_connected(self) -> None:
-        candidate = self._candidate
-        while True:
-            connected = False
-            try:
-                async with asyncio.timeout(candidate.lease_s):
-                    sock = await connect_to(self._loop, socket.AF_INET, self._address)
-                connected = await self._serve(sock)
-            except ConnectionRefusedError:
-                candidate.reached(self._number, "refused", self._loop.time())
-            except (OSError, UnicodeError):  # the latter for names that no resolver takes
-                candidate.reached(self._number, "unreachable", self._loop.time())
-            self._judge_safely()
-            await asyncio.sleep(self._pause_s(connected))
+    async def _connect(self) -> socket.socket:
+        async with asyncio.timeout(self._candidate.lease_s):
+            turn = self._attempts.turn
+            return (await connect_by_name(self._loop, *self._address, turn, socket.AF_INET))[0]
+
+    def _failed(self, error: OSError | UnicodeError) -> None:
+        reach: Reach = "refused" if isinstance(error, ConnectionRefusedError) else "unreachable"
+        self._candidate.reached(self._number, reach, self._loop.time())
+
+    def _after(self, connected: bool) -> float:
+        self._judge_safely()
+        return self._pause_s(connected)
 
     def _judge_safely(self) -> None:
         """Call `judge`, and log an error of it: the error must not end this connection for ever."""
@@ -108,10 +108,11 @@ class BrokerLink:
     def _pause_s(self, connected: bool) -> float:
         """Return the next pause: a holder must be the first at a broker that is back, above all in doubt."""
         if connected or self._candidate.holding:
-            self._pauses.reset()
+            self._attempts.reset()
         if connected:
             return 0.0
-        return (self._hurried if self._candidate.state == "doubt" else self._pauses).next_s()
+        self._attempts.move_on()
+        return (self._hurried if self._candidate.state == "doubt" else self._attempts).next_s()
 
     async def _serve(self, sock: socket.socket) -> bool:
         """Claim the lease on a connection until it ends. Return whether the broker said anything."""

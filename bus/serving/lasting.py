@@ -151,9 +151,9 @@ class LastingProtocol(StreamReaderProtocol):
 async def open_stream(
     *place: Any, limit_bytes: int = READ_BYTES, **options: Any
 ) -> tuple[LastingReader, StreamWriter]:
-    """Connect to the host and port of a `place`, or use the `sock` of the `options`, as
-    `asyncio.open_connection` does, which has them. Raises `OSError`, and `UnicodeError` for what can be no
-    name."""
+    """Connect to a `place`: host, port and maybe a turn, as `connect_by_name` has them; or use the `sock` of
+    the `options`, which are those of `asyncio.open_connection`. Raises `OSError`, and `UnicodeError` for what
+    can be no name."""
     loop = asyncio.get_running_loop()
     if place:
         options["sock"], _ = await connect_by_name(loop, *place)

@@ -6,15 +6,17 @@ import random
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
-from bus.backoff import Backoff
+from bus.backoff import Attempts
 from bus.errors import words_of
 from bus.hub import Hub, State
 from bus.keys import Keyring
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import Tls
+from bus.transports.redialling import Redialling
 from bus.transports.sockets import connect_by_name, connect_to
 from bus.transports.stream import StreamPipe
 from bus.transports.stream_link import StreamLink, parse
@@ -55,7 +57,8 @@ class DialLink(StreamLink):
         self.address = parse(url)
         super().__init__(url, Channel(url, False, framing, tls, keys=keys), name, wary, options)
         self._connect = connect or self._dial
-        self._pauses = Backoff(self.options.retry_min_s, self.options.retry_max_s, random.uniform)
+        self._attempts = Attempts(self.options.retry_min_s, self.options.retry_max_s, random.uniform)
+        self._has_complained = False
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -70,30 +73,24 @@ class DialLink(StreamLink):
         """Start dialling; returns at once. Raises `LinkError` for unusable certificates."""
         self._begin(hub, loop)
         self._is_open = True
-        self._pauses.reset()
-        self._task = loop.create_task(self._keep_connected(), name=f"dial {self.url}")
+        self._attempts.reset()
+        self._has_complained = False
+        connect = partial(self._connect, loop)
+        redialling = Redialling(connect, self._serve, self._complain, self._attempts.after)
+        self._task = loop.create_task(redialling.run(), name=f"dial {self.url}")
 
-    async def _keep_connected(self) -> None:
-        complained = False
-        while self._is_open:
-            try:
-                sock = await self._connect(self._loop)
-            except (OSError, UnicodeError) as error:  # the second: a name that cannot be looked up
-                self.fault = f"cannot connect: {words_of(error)}"
-                if not complained:
-                    log.warning("%s: %s; will go on trying", self.url, self.fault)
-                complained = True
-            else:
-                if await self._serve(sock):
-                    self._pauses.reset()
-                    complained = False
-            await asyncio.sleep(self._pauses.next_s())
+    def _complain(self, error: OSError | UnicodeError) -> None:
+        """Note why there is no connection, and log it once, until one was useful."""
+        self.fault = f"cannot connect: {words_of(error)}"
+        if not self._has_complained:
+            log.warning("%s: %s; will go on trying", self.url, self.fault)
+        self._has_complained = True
 
     async def _dial(self, loop: AbstractEventLoop) -> socket.socket:
         family, where = self.address
         if family == socket.AF_UNIX:
             return await connect_to(loop, family, where)
-        return (await connect_by_name(loop, *where))[0]
+        return (await connect_by_name(loop, *where, turn=self._attempts.turn))[0]
 
     async def _serve(self, sock: socket.socket) -> bool:
         """Run one connection to its end; return whether it was useful, rather than a failed attempt."""
@@ -105,9 +102,10 @@ class DialLink(StreamLink):
 
         pipe = self._adopt(sock, self.url, on_close)
         await gone.wait()
-        if self._framing.handshake is not None:
-            return pipe.ready
-        return pipe.stats.received > 0 or self._loop.time() - began_s > SERVED_S
+        served = pipe.stats.received > 0 or self._loop.time() - began_s > SERVED_S
+        lasted = served if self._framing.handshake is None else pipe.ready
+        self._has_complained = self._has_complained and not lasted
+        return lasted
 
     def close(self) -> None:
         """Stop dialling and close the peer. Idempotent."""

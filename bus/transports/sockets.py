@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from bus.machine.permissions import as_given
+from bus.urls import is_ip
 
 CLOSED_BY_PEER = "closed by the peer"
 CLOSED_HERE = "closed here"
@@ -67,18 +68,22 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
     return sock
 
 
-async def connect_by_name(loop: AbstractEventLoop, host: str, port: int) -> tuple[socket.socket, Any]:
+async def connect_by_name(
+    loop: AbstractEventLoop, host: str, port: int, turn: int = 0, family: int = 0
+) -> tuple[socket.socket, Any]:
     """Return a socket that is connected to the address of a host that takes it first, and that address.
 
     Each address is tried when the one before has refused, or after 250 ms: one that never answers is not
-    waited for (RFC 8305, section 5). Raises `OSError`, as the last address did, and `UnicodeError` for what
-    can be no name.
+    waited for (RFC 8305, section 5). `turn` is the number of the one to begin with, as `Attempts` has it, and
+    `family` the only one to look for, if not 0. Raises `OSError`, as the last address did; a refusal only if
+    each has refused; and `UnicodeError` for what can be no name.
     """
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    places = await _places(loop, host, port, family)
+    places.rotate(-turn)
     tried = dict[Task[socket.socket], Any]()
     won = None
     try:
-        won = await _first(loop, deque((place[0], place[4]) for place in found), tried)
+        won = await _first(loop, places, tried)
         return won.result(), tried[won]
     finally:
         if not loop.is_closed():  # else its tasks are gone, and their sockets with them
@@ -87,11 +92,19 @@ async def connect_by_name(loop: AbstractEventLoop, host: str, port: int) -> tupl
                 task.add_done_callback(_close_unwanted)
 
 
+async def _places(loop: AbstractEventLoop, host: str, port: int, family: int) -> deque[tuple[int, Any]]:
+    """Return the families and addresses of a host. An IP address takes no look-up, and so no thread."""
+    if is_ip(host):
+        return deque([numeric(host, port)])
+    found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+    return deque((place[0], place[4]) for place in found)
+
+
 async def _first(
     loop: AbstractEventLoop, places: deque[tuple[int, Any]], tried: dict[Task[socket.socket], Any]
 ) -> Task[socket.socket]:
     """Return the task that has connected first, of those that are `tried` for the families and addresses."""
-    last: BaseException = OSError(errno.EADDRNOTAVAIL, "no address found")
+    last: BaseException | None = None
     pending = set[Task[socket.socket]]()
     while places or pending:
         if places:
@@ -104,8 +117,9 @@ async def _first(
         for task in done:
             if (error := task.exception()) is None:
                 return task
-            last = error
-    raise last
+            if last is None or not isinstance(error, ConnectionRefusedError):
+                last = error
+    raise last or OSError(errno.EADDRNOTAVAIL, "no address found")
 
 
 def _close_unwanted(task: Task[socket.socket]) -> None:

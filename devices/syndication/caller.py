@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from typing import Any, Final, Self
 
-from bus.backoff import Backoff
+from bus.backoff import Attempts
 from bus.errors import BusError, LinkError, words_of
 from bus.serving.lasting import open_stream
 from bus.transports.on_the_way import on_the_way_bytes
@@ -100,12 +100,12 @@ class Caller:
                 ):
                     await asyncio.sleep(_LOOK_S)
 
-    async def open(self, connect_s: float = 10.0) -> None:
-        """Connect within `connect_s` seconds."""
+    async def open(self, connect_s: float = 10.0, turn: int = 0) -> None:
+        """Connect within `connect_s` seconds. `turn` is that of `Attempts`."""
         parts = split_url(self.url)
         try:
             async with asyncio.timeout(connect_s):
-                opened = await open_stream(parts.host, parts.port)
+                opened = await open_stream(parts.host, parts.port, turn)
         except TimeoutError:
             raise UnreachedError(f"{self.url}: no connection within {connect_s:.3g} s") from None
         except (OSError, UnicodeError) as error:
@@ -198,13 +198,13 @@ async def follow(
 
 async def _first_answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
     """Subscribe to a broker that may still be starting."""
-    pauses, clock = _pauses(), asyncio.get_running_loop().time
+    attempts, clock = _attempts(), asyncio.get_running_loop().time
     end_s = clock() + answer_s
     while True:
         try:
-            return await _answer(url, query, max(end_s - clock(), _LEAST_S))
+            return await _answer(url, query, max(end_s - clock(), _LEAST_S), attempts.turn)
         except UnreachedError:
-            pause_s = pauses.next_s()
+            pause_s = attempts.after(lasted=False)
             if clock() + pause_s > end_s:
                 raise
         await asyncio.sleep(pause_s)
@@ -212,22 +212,24 @@ async def _first_answer(url: str, query: str, answer_s: float) -> tuple[Caller, 
 
 async def _next_answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
     """Subscribe again, as soon as the broker answers."""
-    pauses = _pauses()
+    attempts = _attempts()
+    pause_s = attempts.next_s()
     while True:
-        await asyncio.sleep(pauses.next_s())
+        await asyncio.sleep(pause_s)
         with suppress(LinkError):
-            return await _answer(url, query, answer_s)
+            return await _answer(url, query, answer_s, attempts.turn)
+        pause_s = attempts.after(lasted=False)
 
 
-def _pauses() -> Backoff:
-    return Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+def _attempts() -> Attempts:
+    return Attempts(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
 
 
-async def _answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
+async def _answer(url: str, query: str, answer_s: float, turn: int) -> tuple[Caller, Difference]:
     """Connect and subscribe. Return the connection, and the set of the query."""
     with ExitStack() as stack:
         caller = Caller(url)
-        await caller.open(answer_s)
+        await caller.open(answer_s, turn)
         stack.callback(caller.close)
         await caller.subscribe(query)
         try:

@@ -1,6 +1,6 @@
 from random import Random
 
-from bus.backoff import Backoff
+from bus.backoff import Attempts, Backoff
 
 
 def test_pauses_double_up_to_the_longest_and_start_again() -> None:
@@ -13,3 +13,9 @@ def test_pauses_double_up_to_the_longest_and_start_again() -> None:
 def test_jitter_takes_away_at_most_half() -> None:
     backoff = Backoff(2.0, 2.0, Random(7).uniform)
     assert all(1.0 <= backoff.next_s() <= 2.0 for _ in range(100))
+
+
+def test_after_a_failure_another_address_comes_first_and_after_a_success_it_stays() -> None:
+    attempts = Attempts(0.1, 0.5, lambda low, high: high)
+    assert [(attempts.after(lasted=False), attempts.turn) for _ in range(3)] == [(0.1, 1), (0.2, 2), (0.4, 3)]
+    assert (attempts.after(lasted=True), attempts.turn) == (0.1, 3)

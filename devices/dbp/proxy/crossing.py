@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from bus.backoff import Backoff
+from bus.backoff import Attempts
 from bus.errors import LinkError, words_of
 from bus.serving.lasting import open_stream
 from bus.serving.streams import StreamListener
 from bus.transports.binding import Binding, Place
 from bus.transports.options import Tls
+from bus.transports.redialling import Redialling
 from bus.transports.seats import Seat
 from bus.transports.secure import load_authority, load_own
 from bus.transports.sockets import Acceptor
@@ -108,23 +109,27 @@ class Dialling:
         self.url, self.fault = url, ""
         self.rejected = Counter[str]()
         self._tls, self._serve, self._name = context(tls, listens=False), serve, tls.server_name
-        self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+        self._attempts = Attempts(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+        self._was_met = False  # in this connection
         self.bindings: list[Binding[Any]] = []  # none: it dials
 
     async def run(self) -> None:
         """Keep a connection up until cancelled."""
-        url = split_url(self.url)
-        while True:
-            try:
-                reader, writer = await open_stream(
-                    url.host, url.port, ssl=self._tls, server_hostname=self._name or url.host,
-                    ssl_handshake_timeout=HANDSHAKE_S,
-                )  # fmt: skip
-            except (OSError, UnicodeError) as error:
-                self._complain(f"cannot connect: {words_of(error)}")
-            else:
-                self._complain(await self._serve(reader, writer))
-            await asyncio.sleep(self._pauses.next_s())
+        await Redialling(self._connect, self._served, self._failed, self._attempts.after).run()
+
+    async def _connect(self) -> tuple[StreamReader, StreamWriter]:
+        url, self._was_met = split_url(self.url), False
+        return await open_stream(
+            url.host, url.port, self._attempts.turn, ssl=self._tls, server_hostname=self._name or url.host,
+            ssl_handshake_timeout=HANDSHAKE_S,
+        )  # fmt: skip
+
+    async def _served(self, streams: tuple[StreamReader, StreamWriter]) -> bool:
+        self._complain(await self._serve(*streams))
+        return self._was_met
+
+    def _failed(self, error: OSError | UnicodeError) -> None:
+        self._complain(f"cannot connect: {words_of(error)}")
 
     def _complain(self, fault: str) -> None:
         if fault != self.fault:
@@ -132,9 +137,8 @@ class Dialling:
         self.fault = fault
 
     def met(self) -> None:
-        """Reset the pauses and the fault: the other side answered."""
-        self._pauses.reset()
-        self.fault = ""
+        """Clear the fault: the other side answered."""
+        self._was_met, self.fault = True, ""
 
     def close(self) -> None:
         """Do nothing: when `run` is cancelled, nothing is left open."""

@@ -5,10 +5,12 @@ import random
 import socket
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
+from typing import Any
 
-from bus.backoff import Backoff
+from bus.backoff import Attempts
 from bus.errors import words_of
 from bus.serving.connection import Connection
+from bus.transports.redialling import Redialling
 from bus.transports.sockets import connect_by_name
 from devices.dbp.zeromq.limits import Limits
 
@@ -24,31 +26,30 @@ class Dialer:
     ) -> None:
         self.fault = ""
         self._host, self._port, self._limits, self._made = host, port, limits, made
-        self._backoff = Backoff(limits.retry_min_s, limits.retry_max_s, random.uniform)
+        self._attempts = Attempts(limits.retry_min_s, limits.retry_max_s, random.uniform)
         self._task: Task[None] | None = None
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Begin to dial."""
         self._loop = loop
-        self._task = loop.create_task(self._run())
+        redialling = Redialling(self._connect, self._serve, self._failed, self._attempts.after)
+        self._task = loop.create_task(redialling.run())
 
     def close(self) -> None:
         """Stop dialling. A connection that is up stays. Idempotent."""
         if self._task is not None:
             self._task.cancel()
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                self.fault = await self._once()
-            except (OSError, UnicodeError) as error:  # a name can be none
-                self.fault = words_of(error) if isinstance(error, OSError) else "no such name"
-            await asyncio.sleep(self._backoff.next_s())
+    def _failed(self, error: OSError | UnicodeError) -> None:
+        self.fault = words_of(error)
 
-    async def _once(self) -> str:
-        """Connect, and wait for the connection's end. Return why it ended. Raises `OSError`."""
+    async def _connect(self) -> tuple[socket.socket, Any]:
         async with asyncio.timeout(self._limits.handshake_s):
-            sock, address = await connect_by_name(self._loop, self._host, self._port)
+            return await connect_by_name(self._loop, self._host, self._port, self._attempts.turn)
+
+    async def _serve(self, made: tuple[socket.socket, Any]) -> bool:
+        """Wait for the connection's end, and note why it ended. Return whether the other side greeted."""
+        sock, address = made
         connection = self._made(sock, "{}:{}".format(*address))
         gone = asyncio.Event()
         connection.on_lost(lambda _: gone.set())
@@ -57,9 +58,8 @@ class Dialer:
             await gone.wait()
         finally:
             timer.cancel()
-        if connection.greeted:
-            self._backoff.reset()
-        return connection.fault
+        self.fault = connection.fault
+        return connection.greeted
 
     def _judge(self, connection: Connection) -> None:
         if not connection.greeted:

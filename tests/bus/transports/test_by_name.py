@@ -1,4 +1,4 @@
-"""Dialling by name: each address of the name is tried, in turn, by links and by ZeroMQ sockets."""
+"""Dialling by name: each address of the name is tried, in turn, by all who dial."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from bus.hub import Hub
+from bus.leases.candidate import Candidate
+from bus.leases.link import BrokerLink
 from bus.serving.lasting import open_stream
 from bus.transports import sockets
 from bus.transports.links import make_link
 from bus.transports.sockets import connect_by_name
+from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Socket
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
@@ -57,6 +60,51 @@ async def test_so_does_a_zeromq_socket(port: int) -> None:
         far.connect("gw.example", port)
         far.send([b"hello"])
         await until(lambda: heard)
+
+
+@pytest.fixture
+def useless(port: int) -> Iterator[None]:
+    """A program at the first address that takes connections, and never says a word."""
+    with socket.create_server(("127.0.0.2", port)):
+        yield
+
+
+@pytest.mark.usefixtures("useless")
+async def test_a_link_leaves_an_address_that_takes_it_and_is_of_no_use(port: int) -> None:
+    loop = asyncio.get_running_loop()
+    near = make_link(f"tcp://127.0.0.1:{port}", "listen")
+    far = make_link(f"tcp://gw.example:{port}", "dial", handshake_s=0.05, retry_min_s=0.001)
+    with closing(near), closing(far):
+        near.open(Hub(), loop)
+        far.open(Hub(), loop)
+        await until(lambda: far.state == "up")
+
+
+@pytest.mark.usefixtures("useless")
+async def test_so_does_a_zeromq_socket_that_is_not_greeted(port: int) -> None:
+    loop = asyncio.get_running_loop()
+    limits, heard = Limits(handshake_s=0.05, retry_min_s=0.001), list[Any]()
+    with closing(Socket("router", heard.extend)) as near, closing(Socket("dealer", print, limits)) as far:
+        near.open(loop)
+        near.bind("127.0.0.1", port)
+        far.open(loop)
+        far.connect("gw.example", port)
+        far.send([b"hello"])
+        await until(lambda: heard)
+
+
+@pytest.mark.parametrize("first", ["refuses", "never answers"])
+async def test_so_does_a_candidate_with_its_broker(
+    port: int, first: str, request: pytest.FixtureRequest
+) -> None:
+    """A lease is shorter than the time after which the next address is tried beside the first."""
+    if first == "never answers":
+        request.getfixturevalue("full")
+    candidate = Candidate((1,), "x", 5, 0, 1, lease_ms=100)
+    link = BrokerLink(candidate, 0, ("gw.example", port), lambda: None)
+    with socket.create_server(("127.0.0.1", port)), closing(link):
+        link.open(asyncio.get_running_loop())
+        await until(lambda: candidate.view(0).reach == "up")
 
 
 @pytest.fixture
@@ -124,3 +172,20 @@ def test_a_loop_may_end_while_a_name_is_dialled(port: int) -> None:
 async def test_where_none_takes_it_the_last_says_why(port: int) -> None:
     with pytest.raises(ConnectionRefusedError):
         await connect_by_name(asyncio.get_running_loop(), "gw.example", port)
+
+
+@pytest.mark.usefixtures("full")
+@pytest.mark.parametrize("turn", [0, 1])
+async def test_it_is_no_refusal_while_an_address_may_be_alive(
+    port: int, turn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that refuses counts as dead, and then a gateway forwards without it."""
+    monkeypatch.setattr(sockets, "_CONNECT_S", 0.05)
+    with pytest.raises(OSError, match="timed out"):
+        await connect_by_name(asyncio.get_running_loop(), "gw.example", port, turn)
+
+
+async def test_an_address_is_not_looked_up(port: int) -> None:
+    with socket.create_server(("127.0.0.1", port)):
+        made, _ = await connect_by_name(asyncio.get_running_loop(), "127.0.0.1", port)
+        made.close()

@@ -1,6 +1,6 @@
 import logging
 import socket
-from asyncio import get_running_loop, sleep
+from asyncio import get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 from bridges.media.tcp.link import TcpFramesLink
 from bridges.media.uart.codec import encode
 from bus.errors import LinkError
+from bus.backoff import Attempts
 from bus.hub import Hub
 from bus.ledger import Stats
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say
@@ -193,20 +194,14 @@ async def test_dials_again_after_the_peer_has_gone_in_mid_frame() -> None:
 async def test_a_peer_that_accepts_and_closes_is_dialled_with_growing_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spans: list[float] = []
+    monkeypatch.setattr("bus.transports.dialling.random.uniform", lambda *_: 0.01)
+    paused, after = list[float](), Attempts.after
 
-    def uniform(low: float, high: float) -> float:
-        spans.append(high)
-        return 0.01
+    def note(attempts: Attempts, lasted: bool) -> float:
+        paused.append(after(attempts, lasted))
+        return paused[-1]
 
-    monkeypatch.setattr("bus.transports.dialling.random.uniform", uniform)
-    slept = []
-
-    async def note(pause_s: float) -> None:
-        slept.append(pause_s)
-        await sleep(0)
-
-    monkeypatch.setattr("bus.transports.dialling.asyncio.sleep", note)
+    monkeypatch.setattr(Attempts, "after", note)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         link = tcp_link("127.0.0.1", server.getsockname()[1], retry_min_s=1, retry_max_s=8)
@@ -215,7 +210,7 @@ async def test_a_peer_that_accepts_and_closes_is_dialled_with_growing_pauses(
             peer, _ = await get_running_loop().sock_accept(server)
             peer.close()
         link.close()
-    assert slept[:4] == [0.01, 0.02, 0.04, 0.08]
+    assert paused[:4] == [0.01, 0.02, 0.04, 0.08]
 
 
 async def test_nobody_there_is_a_state() -> None:

@@ -320,11 +320,15 @@ async def test_what_is_not_offered_is_not_reached(raw: Callable[..., Any], catal
 async def test_an_end_that_ignores_credit_is_disconnected(
     raw: Callable[..., Any], catalogs: list[str]
 ) -> None:
-    stuck = asyncio.Event()
+    stuck, held = asyncio.Event(), set[asyncio.StreamWriter]()
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.add(writer)
         await stuck.wait()
-        writer.close()
+        writer.transport.abort()
+        with suppress(OSError):
+            await writer.wait_closed()
+        held.remove(writer)
 
     server = await asyncio.start_server(hold, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
@@ -335,12 +339,14 @@ async def test_an_end_that_ignores_credit_is_disconnected(
         while not json.loads((await one.until(wire.OFFER))[1]):
             pass
         one.writer.write(wire.pack_open(1, wire.Target("open", "router")))
+        await until(lambda: held)
         data = wire.pack(wire.DATA, 1, bytes(wire.DATA_BYTES))
         for _ in range(2000):  # 64 MB: far beyond what the sockets hold
             one.writer.write(data)
         await one.ended()
         await until(lambda: upper.state == "waiting")
     stuck.set()
+    await until(lambda: not held)
     server.close()
 
 
