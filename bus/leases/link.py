@@ -86,9 +86,8 @@ class BrokerLink:
         self._task = loop.create_task(redialling.run(), name=f"lease {self._address}")
 
     async def _connect(self) -> socket.socket:
-        async with asyncio.timeout(self._candidate.lease_s):
-            turn = self._attempts.turn
-            return (await connect_by_name(self._loop, *self._address, turn, socket.AF_INET))[0]
+        turn, limit_s = self._attempts.turn, self._candidate.lease_s
+        return (await connect_by_name(self._loop, *self._address, turn, socket.AF_INET, limit_s))[0]
 
     def _failed(self, error: OSError | UnicodeError) -> None:
         reach: Reach = "refused" if isinstance(error, ConnectionRefusedError) else "unreachable"

@@ -18,12 +18,12 @@ from functools import partial
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from bus.backoff import Backoff
+from bus.backoff import Attempts
 from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
 from bus.text import quoting
-from bus.tmq.address import look_up
+from bus.tmq.address import connect
 from bus.tmq.options import Options
 from bus.tmq.unread import LIMIT, Unread
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
@@ -82,10 +82,11 @@ class Peer:
     """An address to send to. `send` never waits: it sends, queues within `queue_bytes`, or counts a drop.
 
     A name is looked up each time that it is dialled. After a failure the peer is tried again with the first
-    frame that comes after a growing pause. `each`: it takes one packet a connection.
+    frame that comes after a growing pause. `each`: it takes one packet a connection. `connected` is a socket
+    that is connected to it, if there is one.
     """
 
-    def __init__(self, address: Address, setup: PeerSetup) -> None:
+    def __init__(self, address: Address, setup: PeerSetup, connected: socket.socket | None = None) -> None:
         loop, options = setup.loop, setup.options
         self.address, self.name = address, f"{address[0]}:{address[1]}"
         self.state: State = "idle"
@@ -102,11 +103,10 @@ class Peer:
         self._waiting_bytes = 0
         self._flushing = False
         self._unread = Unread(loop, options.connect_s, self._on_closed_unread)
-        self._socket: socket.socket | None = None
-        self._lookup: Task[None] | None = None
+        self._socket = connected
+        self._dialling: Task[None] | None = None
         self._timer: TimerHandle | None = None
-        self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
-        self._failures = 0
+        self._attempts = Attempts(options.retry_min_s, options.retry_max_s, random.uniform)
         self._retry_s = self._asked_s = 0.0
 
     @property
@@ -223,29 +223,36 @@ class Peer:
 
     def _connect(self) -> None:
         self.state = "connecting"
-        if is_ip(self.address[0]):
-            self._dial(self.address)
+        if self._socket is not None:
+            self._begin(self._socket)
+        elif is_ip(self.address[0]):
+            self._dial()
         else:
-            self._lookup = self._loop.create_task(self._look_up(), name=f"look up {self.name}")
+            self._dialling = self._loop.create_task(self._dial_by_name(), name=f"dial {self.name}")
 
-    async def _look_up(self) -> None:
+    async def _dial_by_name(self) -> None:
         """Look the name of the address up, each time that it is dialled: it may have moved."""
+        turn, limit_s = self._attempts.turn, self._options.connect_s
         try:
-            found = await look_up(self._loop, self.address, self._failures)
+            self._socket, _ = await connect(self._loop, self.address, turn, limit_s)
         except OSError as error:
             self._fail(error)
         else:
-            self._dial(found)
+            self._begin(self._socket)
 
-    def _dial(self, address: Address) -> None:
+    def _dial(self) -> None:
+        """Dial an IP address without a task: many are dialled for one packet each."""
         try:
             self._socket = sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             sock.setblocking(False)
-            code = sock.connect_ex(address)
+            code = sock.connect_ex(self.address)
         except (OSError, OverflowError) as error:
             return self._fail(error if isinstance(error, OSError) else OSError(str(error)))
         if code not in _IN_PROGRESS:
             return self._fail(OSError(code, os.strerror(code)))
+        return self._begin(sock)
+
+    def _begin(self, sock: socket.socket) -> None:
         # At once: loopback is connected by now, and a reference peer blocks without a packet.
         if not self._say_first(sock):
             self._loop.add_writer(sock, self._say_first, sock)
@@ -268,7 +275,7 @@ class Peer:
         self._loop.remove_writer(sock)
         self._arm(0, None)
         self.fault = ""
-        self._pauses.reset()
+        self._attempts.reset()
         self._may_doubt = self._patient
         self._socket = None
         self._sent_one(sent)  # a fresh connection takes a whole packet
@@ -358,13 +365,13 @@ class Peer:
 
     def _fail(self, error: OSError) -> None:
         self._let_go()
-        self._failures += 1
         self.fault = words_of(error)
         if error.errno == errno.ETIMEDOUT and self._may_doubt:
             self.state, self._may_doubt = "doubted", False
+            self._attempts.move_on()
             return self._arm(self._options.doubt_s, self._connect)
         self.state, self.each = "down", False
-        self._retry_s = self._loop.time() + self._pauses.next_s()
+        self._retry_s = self._loop.time() + self._attempts.after(lasted=False)
         self._lack = "refused" if error.errno in LOCAL else "peer gone"
         self._drop(self._lack)
         if error.errno in LOCAL:
@@ -388,8 +395,8 @@ class Peer:
         """Disconnect; queued frames become counted drops. Idempotent."""
         if self.state != "closed":
             self.state = "closed"
-            if self._lookup is not None:
-                self._lookup.cancel()
+            if self._dialling is not None:
+                self._dialling.cancel()
             self._let_go()
             self._unread.close()
             self._drop("closed")

@@ -61,7 +61,7 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
             await loop.sock_connect(sock, address)
     except TimeoutError:
         sock.close()
-        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
+        raise _late() from None
     except BaseException:
         sock.close()
         raise
@@ -69,22 +69,30 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
 
 
 async def connect_by_name(
-    loop: AbstractEventLoop, host: str, port: int, turn: int = 0, family: int = 0
+    loop: AbstractEventLoop,
+    host: str,
+    port: int,
+    turn: int = 0,
+    family: int = 0,
+    limit_s: float | None = None,
 ) -> tuple[socket.socket, Any]:
     """Return a socket that is connected to the address of a host that takes it first, and that address.
 
     Each address is tried when the one before has refused, or after 250 ms: one that never answers is not
     waited for (RFC 8305, section 5). `turn` is the number of the one to begin with, as `Attempts` has it, and
-    `family` the only one to look for, if not 0. Raises `OSError`, as the last address did; a refusal only if
-    each has refused; and `UnicodeError` for what can be no name.
+    `family` the only one to look for, if not 0. Raises `OSError`, as the last address did, or after
+    `limit_s`; a refusal only if each has refused; and `UnicodeError` for what can be no name.
     """
-    places = await _places(loop, host, port, family)
-    places.rotate(-turn)
     tried = dict[Task[socket.socket], Any]()
     won = None
     try:
-        won = await _first(loop, places, tried)
+        async with asyncio.timeout(limit_s):
+            places = await _places(loop, host, port, family)
+            places.rotate(-turn)
+            won = await _first(loop, places, tried)
         return won.result(), tried[won]
+    except TimeoutError:
+        raise _late() from None
     finally:
         if not loop.is_closed():  # else its tasks are gone, and their sockets with them
             for task in tried.keys() - {won}:
@@ -120,6 +128,10 @@ async def _first(
             if last is None or not isinstance(error, ConnectionRefusedError):
                 last = error
     raise last or OSError(errno.EADDRNOTAVAIL, "no address found")
+
+
+def _late() -> OSError:
+    return OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
 
 def _close_unwanted(task: Task[socket.socket]) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import random
+import socket
 from asyncio import AbstractEventLoop, Future, Task, TimerHandle
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
-from bus.tmq.address import look_up
+from bus.tmq.address import connect
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, Refusal, Tokens, pack_hello
@@ -57,7 +58,7 @@ class Uplink(PeerOwner):
         self._peer: Peer | None = None
         self._trial: Peer | None = None
         self._at = self._trial_at = 0  # the place in the list of each
-        self._lookups: dict[bool, Task[None]] = {}  # the one for a trial is True
+        self._dialling: dict[bool, Task[None]] = {}  # the one for a trial is True
         self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
         self._looks = Backoff(options.return_s, options.return_s, random.uniform)
         self._failures = 0
@@ -105,7 +106,7 @@ class Uplink(PeerOwner):
         """Send a change now if a broker listens; `registrations` includes it anyway."""
         if self._peer is not None:
             self._peer.send(*frames)
-        elif self.brokers and not self._closed and self._timer is None and False not in self._lookups:
+        elif self.brokers and not self._closed and self._timer is None and False not in self._dialling:
             self._begin(0)
 
     def settled(self) -> "Future[None]":
@@ -144,10 +145,10 @@ class Uplink(PeerOwner):
             self.refusals = {key: why for key, why in self.refusals.items() if key in self._refused_now}
         finish(futures)
 
-    def _make(self, address: Address) -> Peer:
+    def _make(self, address: Address, connected: socket.socket | None) -> Peer:
         hello = partial(self._hello, address)
         setup = PeerSetup(self._loop, self._options, hello, self.stats, self, self._on_frames, answers=True)
-        return Peer(address, setup)
+        return Peer(address, setup, connected)
 
     def _register(self, peer: Peer) -> None:
         """Send a greeting and all registrations.
@@ -165,34 +166,41 @@ class Uplink(PeerOwner):
         self._timer, self._at = None, number
         self._repeat_s = self._options.heartbeat_s
         self._refresh_s = self._loop.time() + self._repeat_s
-        self._look_up(number, False)
+        self._reach(number, False)
 
     def _try(self, number: int) -> None:
         """Dial a better broker, to see whether it answers."""
         self._trial_at = number
-        self._look_up(number, True)
+        self._reach(number, True)
 
-    def _look_up(self, number: int, trial: bool) -> None:
+    def _reach(self, number: int, trial: bool) -> None:
         address = self.brokers[number]
         if is_ip(address[0]):
-            return self._dial(address, trial)
-        task = self._loop.create_task(self._found(address, trial), name=f"look up {address[0]}")
-        self._lookups[trial] = task
+            return self._meet(address, None, trial)
+        task = self._loop.create_task(self._dial(address, trial), name=f"dial {address[0]}")
+        self._dialling[trial] = task
         return None
 
-    async def _found(self, address: Address, trial: bool) -> None:
+    async def _dial(self, address: Address, trial: bool) -> None:
+        """Dial the name of a broker, which has to be told an address of ours on the way to its own."""
+        turn, limit_s = self._failed[address], self._options.connect_s
         try:
-            found = await look_up(self._loop, address, self._failed[address])
+            sock, found = await connect(self._loop, address, turn, limit_s)
         except OSError as error:
-            del self._lookups[trial]
-            if not trial:
-                self._move(f"{address[0]}:{address[1]}: {words_of(error)}")
+            del self._dialling[trial]
+            self._unmet(address, words_of(error), trial)
         else:
-            del self._lookups[trial]
-            self._dial(found, trial)
+            del self._dialling[trial]
+            self._meet(found, sock, trial)
 
-    def _dial(self, address: Address, trial: bool) -> None:
-        made = self._make(address)
+    def _unmet(self, address: Address, why: str, trial: bool) -> None:
+        if trial:
+            self._failed[address] += 1
+        else:
+            self._move(f"{address[0]}:{address[1]}: {why}")
+
+    def _meet(self, address: Address, connected: socket.socket | None, trial: bool) -> None:
+        made = self._make(address, connected)
         if trial:
             self._trial = made
         else:
@@ -294,7 +302,7 @@ class Uplink(PeerOwner):
         self._loop.call_soon(self._ask)  # whether what was refused still is
 
     def _look_back(self, now_s: float) -> None:
-        busy = self._trial is not None or True in self._lookups
+        busy = self._trial is not None or True in self._dialling
         if not self._at or busy or now_s < self._return_s:
             return
         rounds = int(now_s / self._options.return_s)
@@ -320,8 +328,8 @@ class Uplink(PeerOwner):
         self._closed, self.up = True, False
         if self._timer is not None:
             self._timer.cancel()
-        for lookup in self._lookups.values():
-            lookup.cancel()
+        for task in self._dialling.values():
+            task.cancel()
         for peer in (self._peer, self._trial):
             if peer is not None:
                 peer.close()

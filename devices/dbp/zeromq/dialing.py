@@ -44,8 +44,8 @@ class Dialer:
         self.fault = words_of(error)
 
     async def _connect(self) -> tuple[socket.socket, Any]:
-        async with asyncio.timeout(self._limits.handshake_s):
-            return await connect_by_name(self._loop, self._host, self._port, self._attempts.turn)
+        turn, limit_s = self._attempts.turn, self._limits.handshake_s
+        return await connect_by_name(self._loop, self._host, self._port, turn, limit_s=limit_s)
 
     async def _serve(self, made: tuple[socket.socket, Any]) -> bool:
         """Wait for the connection's end, and note why it ended. Return whether the other side greeted."""

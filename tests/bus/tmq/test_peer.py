@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -226,20 +227,41 @@ async def test_what_comes_for_a_peer_that_has_gone_is_for_the_one_after_it() -> 
     assert (heard, stats.balance()) == (4000, 0)
 
 
-async def test_after_a_failure_another_address_of_the_name_is_tried(
-    starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def name_two(patch: pytest.MonkeyPatch, *places: tuple[str, int]) -> None:
+    """Give `peer.example` several places."""
+
     async def look_up(*_: object, **__: object) -> list[Any]:
-        places = ("127.0.0.2", starved.address[1]), starved.address
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+    patch.setattr(asyncio.BaseEventLoop, "getaddrinfo", look_up)
+
+
+async def test_an_address_of_a_name_that_refuses_is_no_failure_where_another_takes_the_packet(
+    starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_two(monkeypatch, ("127.0.0.2", starved.address[1]), starved.address)
     await asyncio.to_thread(starved.process)
     made, _, owner = peer(starved, patient=False, host="peer.example")
     made.send(frame(0))
-    await until(lambda: bool(owner.reasons))
-    made.retry_now()
-    made.send(frame(1))
     await processed(lambda: starved.messages, starved)
-    assert (starved.messages, owner.reasons) == ([b"1"], ["Connection refused"])
+    assert (starved.messages, owner.reasons) == ([b"0"], [])
+    made.close()
+
+
+async def test_after_a_failure_another_address_of_the_name_is_tried(
+    starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.to_thread(starved.process)
+    made, _, owner = peer(starved, patient=False, host="peer.example")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        name_two(monkeypatch, server.getsockname(), starved.address)
+        made.send(frame(0))
+        one, _ = await asyncio.to_thread(server.accept)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # it resets
+        one.close()
+        await until(lambda: bool(owner.reasons))
+        made.retry_now()
+        made.send(frame(1))
+        await processed(lambda: starved.messages, starved)
+    assert (starved.messages, len(owner.reasons)) == ([b"1"], 1)
     made.close()

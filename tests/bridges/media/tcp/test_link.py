@@ -9,8 +9,8 @@ import pytest
 
 from bridges.media.tcp.link import TcpFramesLink
 from bridges.media.uart.codec import encode
-from bus.errors import LinkError
 from bus.backoff import Attempts
+from bus.errors import LinkError
 from bus.hub import Hub
 from bus.ledger import Stats
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say
