@@ -40,9 +40,10 @@ def packed(host, port):
     return address
 
 
-def resolved(host, port):
-    """Return the IPv4 address of a host and a port. Raises `OSError`."""
-    return socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[0][-1]
+def resolved(host, port, turn):
+    """Return an IPv4 address of a host and a port, another one each `turn`. Raises `OSError`."""
+    found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)
+    return found[turn % len(found)][-1]
 
 
 class Caller:
@@ -62,12 +63,12 @@ class Caller:
 class Call(Caller):
     """A packet on its way. `to` is a subscriber's address or a broker's index. Raises OSError."""
 
-    def __init__(self, sock, to, host, port, packet):
+    def __init__(self, sock, to, place, packet):
         Caller.__init__(self, sock, packet)
         self.to = to
         self.fault = ""
         try:
-            sock.connect(resolved(host, port))
+            sock.connect(place)
         except OSError as error:
             if error.args[0] not in NOT_YET:
                 raise
@@ -127,6 +128,7 @@ class Tmq:
         self.gone = b""  # addresses to report to the broker
         self.at = 0  # the broker to tell; beyond the last one during the pause after all have failed
         self.left_s, self.pause_s = refresh_s, 1
+        self.turns = [0] * len(self.brokers)  # the address of each to dial, another one after a failure
         self.broker = None
         self.fault = ""
         self.rejected = self.oversize = self.unsent = 0
@@ -202,7 +204,7 @@ class Tmq:
 
     def close(self):
         """Close all sockets. They are opened again within a second, if `poll` or `step` is called."""
-        self.unsent += len(self.queue) + len([0 for call in self.calls if not isinstance(call.to, int)])
+        self.unsent += len(self.queue) + sum(not isinstance(call.to, int) for call in self.calls)
         for each in self.calls + self.callers:
             each.sock.close()
         self.queue, self.calls, self.callers = [], [], []
@@ -244,7 +246,7 @@ class Tmq:
                 return
             self.queue.pop(at)
             host = ".".join([str(byte) for byte in address[4:]])
-            self._call(sock, address, host, address[2] << 8 | address[3], packet)
+            self._call(sock, address, host, address[2] << 8 | address[3], 0, packet)
 
     def _tell(self):
         """Tell the broker one thing that it must know: a pattern, or who is gone."""
@@ -260,21 +262,18 @@ class Tmq:
             packet = bytes((DEAD, 0, 0, len(self.gone))) + self.gone
             self.gone = b""
         host, port = self.brokers[self.at]
-        self._call(sock, self.at, host, port, packet)
+        self._call(sock, self.at, host, port, self.turns[self.at], packet)
 
     def _socket(self):
         """Return a new socket, or None if there is none at the moment."""
-        if len(self.calls) >= self.sockets:
-            return None
         try:
-            return socket.socket()
+            return socket.socket() if len(self.calls) < self.sockets else None
         except OSError as error:
             self.fault = str(error)
-            return None
 
-    def _call(self, sock, to, host, port, packet):
+    def _call(self, sock, to, host, port, turn, packet):
         try:
-            call = Call(sock, to, host, port, packet)
+            call = Call(sock, to, resolved(host, port, turn), packet)
         except OSError as error:
             sock.close()
             return self._ended(to, False, str(error))
@@ -305,6 +304,7 @@ class Tmq:
 
     def _move(self, at):
         """Tell the next broker everything, since this one failed. Pause after the last one."""
+        self.turns[at] += 1
         if self.broker == self.brokers[at]:
             self.broker = None
         self._all_due()
@@ -341,7 +341,7 @@ class Tmq:
         try:
             sock = socket.socket()
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(resolved(self.host, self.port))
+            sock.bind(resolved(self.host, self.port, 0))
             sock.listen(self.queue_max)
             sock.setblocking(False)
             self.listener = sock

@@ -25,6 +25,7 @@ class Tmq:
     gone: bytes
     left_s: int
     pause_s: int
+    turns: list[int]
     broker: tuple[str, int] | None
     fault: str
     polls: int

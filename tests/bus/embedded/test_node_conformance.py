@@ -160,7 +160,7 @@ def test_all_say_the_same_to_brokers_and_subscribers(
     in_c, python = clients
     names, packet = tuple(map(token, vector["pattern"])), bytes.fromhex(vector["tmq"])
     python.own = bytes.fromhex(vector["own"])
-    python.brokers, python.at, calls = [("", 0)], 0, list[bytes]()
+    python.brokers, python.turns, python.at, calls = [("", 0)], [0], 0, list[bytes]()
 
     def call(sock: socket.socket, *rest: Any) -> None:
         sock.close()

@@ -1,6 +1,7 @@
 """The node as a client of TMQ brokers: ours and the reference's, with our clients and the reference's."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import closing
 from functools import partial
@@ -62,6 +63,26 @@ async def test_with_our_clients_both_ways(broker: Broker, module: Any) -> None:
         await until(lambda: board.link.sent == 100)
         assert client.stats.balance() == board.link.rejected == board.link.dropped == 0
         assert board.link.broker == broker.addresses[0]
+
+
+@pytest.mark.parametrize("module", [buscoupler_tmq, SMALL])
+@pytest.mark.parametrize("is_refused", [True, False])
+async def test_each_address_of_a_brokers_name_is_tried(
+    broker: Broker, module: Any, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first address nobody listens, or a program that never takes a packet."""
+    where, look_up = broker.addresses[0], socket.getaddrinfo
+    with closing(ReferenceBroker()) as silent:  # nobody processes what it is told
+        first = ("127.0.0.2", where[1]) if is_refused else silent.address
+
+        def names(host: str, *rest: Any) -> list[Any]:
+            two = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in (first, where)]
+            return two if host == "gw.example" else look_up(host, *rest)
+
+        monkeypatch.setattr(socket, "getaddrinfo", names)
+        async with Board(("gw.example", where[1]), module=module, timeout_s=0.2) as board:
+            board.subscribe(1)
+            await until(lambda: len(broker.registry) == 1)
 
 
 async def test_two_nodes_and_names(broker: Broker) -> None:

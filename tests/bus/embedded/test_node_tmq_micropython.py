@@ -77,6 +77,22 @@ print(*heard[0])
 """
 
 
+TWO_ADDRESSES = """
+import buscoupler_tmq, socket, sys
+class Names:
+    def __getattr__(self, name):
+        return getattr(socket, name)
+    def getaddrinfo(self, host, port, *more):
+        hosts = ("127.0.0.2", "127.0.0.1") if host == "gw.example" else (host,)
+        return [one for each in hosts for one in socket.getaddrinfo(each, port, *more)]
+buscoupler_tmq.socket = Names()
+node = buscoupler_tmq.TmqNode(buscoupler_tmq.Tmq(sys.argv[1:2], port=int(sys.argv[2]), refresh_s=1))
+node.subscribe("set", print)
+while node.link.broker is None:
+    node.poll()
+"""
+
+
 NETWORK = """
 STA_IF = 0
 class WLAN:
@@ -149,6 +165,20 @@ async def test_the_files_as_they_are_move_between_brokers(tmp_path: Path, broker
         await asyncio.to_thread(say, address, pack(2, (token("set"), 5), b"on"))
         told, _ = await board.communicate()
         assert told.decode() == f"{(token('set'), 5)} b'on'\n"
+    finally:
+        if board.returncode is None:
+            board.kill()
+            await board.wait()
+
+
+async def test_a_broker_is_found_at_the_other_address_of_its_name(tmp_path: Path, broker: Broker) -> None:
+    (tmp_path / "script.py").write_text(TWO_ADDRESSES)
+    address = f"gw.example:{broker.addresses[0][1]}"
+    board = await started(tmp_path, "script.py", address, str(free_port()))
+    try:
+        await until(lambda: len(broker.registry) == 1 or board.returncode is not None)
+        assert await board.communicate() == (b"", None)
+        assert len(broker.registry) == 1
     finally:
         if board.returncode is None:
             board.kill()
