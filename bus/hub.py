@@ -300,3 +300,11 @@ class Link(LinkView, Protocol):
 
     def close(self) -> None:
         """Stop the link, close all its pipes, and have the hub strike it, before returning. Idempotent."""
+
+
+class Retrying:
+    """The base class of links that try again and again to reach what may be there for one gateway only."""
+
+    def hurry(self) -> None:
+        """Try at once if the link waits for its next attempt: another gateway may have let go."""
+        raise NotImplementedError

@@ -26,7 +26,7 @@ from bridges.policy import Policy
 from bridges.side import Side
 from bus.announcements import off_trunk
 from bus.errors import LinkError
-from bus.hub import Hub, Link, Pipe
+from bus.hub import Hub, Link, Pipe, Retrying
 from bus.report import Reporter
 from bus.schema import settings_of
 from bus.wire.pattern import Pattern
@@ -265,8 +265,15 @@ class BridgePart(BasePart):
             link=partial(BrokerLink, hear=self.site.hear),
             keys=proofs.keys,
             security=proofs.security,
+            freed=self._hurry,
         )
         return candidacy
+
+    def _hurry(self) -> None:
+        """Have the links that wait try at once: the gateway that forwarded may have let go of a device."""
+        for link in self.links:
+            if isinstance(link, Retrying):
+                link.hurry()
 
     def _announced(self, message: bytes, pipe: Pipe | None) -> str:
         """Take an announcement that came by a trunk, and pass it on to nobody: a bridge joins no buses for

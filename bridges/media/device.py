@@ -18,7 +18,7 @@ from bridges.media.wire import Wired, WireTap
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
-from bus.hub import Hub, Link, Pipe, State
+from bus.hub import Hub, Link, Pipe, Retrying, State
 from bus.input import InputWatch
 from bus.keys import Keyring
 from bus.ledger import Stats
@@ -163,7 +163,7 @@ class Alarm:
             self._timer = None
 
 
-class DeviceLink(Wired, Generic[D]):
+class DeviceLink(Wired, Retrying, Generic[D]):
     """A link that keeps one device open. It opens a lost device again after growing pauses with jitter.
 
     Without `shed`, new messages are dropped when more than `queue_bytes` would wait, and messages that waited
@@ -342,6 +342,13 @@ class DeviceLink(Wired, Generic[D]):
             log.warning("%s: %s; will go on trying", self.name, why)
         self.state, self.fault = "waiting", why
         self._timer = self._loop.call_later(self._pauses.next_s(), self._begin)
+
+    def hurry(self) -> None:
+        """Open a device at once that could not be opened, and again after the shortest pauses."""
+        self._pauses.reset()
+        if self.state == "waiting" and self._timer is not None:
+            self._timer.cancel()
+            self._begin()
 
     def _woke(self, slept_s: float) -> None:
         """Release the device: input that came by it meanwhile, and was not read, is too old."""

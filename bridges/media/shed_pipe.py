@@ -9,7 +9,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 
 from bridges.media.shedding import Shed, ShedQueue, checked
 from bridges.media.wire import WiredInside
-from bus.hub import Hub, Link, Pipe, State, without
+from bus.hub import Hub, Link, Pipe, Retrying, State, without
 from bus.ledger import Stats
 from bus.transports.links import BusLink
 from bus.vacancy import Filter
@@ -140,7 +140,7 @@ class ShedHub(Hub):
         self._hub.publish(batch, self._stages.get(id(origin)))
 
 
-class FrontLink(WiredInside):
+class FrontLink(WiredInside, Retrying):
     """The base of a link in front of `link`, whose address, state, fault and losses are its own."""
 
     link: BusLink
@@ -164,6 +164,10 @@ class FrontLink(WiredInside):
     @property
     def losses(self) -> int:
         return self.link.losses
+
+    def hurry(self) -> None:
+        if isinstance(self.link, Retrying):
+            self.link.hurry()
 
     def close(self) -> None:
         self.link.close()

@@ -4,6 +4,7 @@ import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -26,6 +27,7 @@ BLIND_S = 0.1  # from all links up to ready: frames that came out before were no
 UNREAD_S = 5.0  # for what waits in sockets then, at most: who is always late has to be ready some time
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
+_LINK_LOOK_S = 0.02
 log = logging.getLogger("buscoupler.failover")
 _TROUBLED: Final = {"doubt", "orphan", "fenced"}  # states that somebody should look at
 
@@ -52,7 +54,8 @@ class Candidacy:
     lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
     candidate began to forward, `without_fault` how often the one before it was late or stopped and not dead,
     and `losses` how often this one lost it so. `unsaid` counts announcements a broker did not get,
-    by reason. `security` has the TLS settings of brokers that use TLS.
+    by reason. `security` has the TLS settings of brokers that use TLS. `freed()` is called when another
+    candidate has the lease no more: it may have let go of a device.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Candidacy:
         link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
         keys: Keyring | None = None,
         security: Securities = MappingProxyType({}),
+        freed: Callable[[], object] = lambda: None,
     ) -> None:
         self.candidate, self.gate = candidate, gate
         self.takeovers = self.without_fault = self.losses = 0
@@ -95,6 +99,7 @@ class Candidacy:
         self._stopped = False  # and whether that was a stop
         self._told_ms = 0  # the lease that the log has
         self._epoch = 0  # of the last takeover
+        self._freed, self._other_held = freed, False
         self._other_acted = False  # since we last began to forward
         self._late_told = True
 
@@ -297,6 +302,7 @@ class Candidacy:
         """Act on the candidate's state: forward, pause or resign."""
         self.candidate.judge(self._now())
         self._other_acted = self._other_acted or self.candidate.other_acts
+        self._look_whether_freed()
         if not self._late_told and self.candidate.other_was_late:
             self._tell_without_fault()
         if self._slept:
@@ -306,6 +312,24 @@ class Candidacy:
             self._changed(was, state)
         if self.candidate.asked_to_resign and self._resigning_s is None and self._settling is None:
             self._begin_to_resign()
+
+    def _look_whether_freed(self) -> None:
+        if self.candidate.other_holds:
+            self._other_held = True
+        elif self._other_held and self.candidate.none_else_holds:
+            self._other_held = False
+            self._freed()
+            self._look_closely(self._now() + self.candidate.lease_s)
+
+    def _look_closely(self, until_s: float) -> None:
+        """Look at the links often for a while: what waited for the other gateway to let go may come up."""
+        if self._loop is None or self.candidate.ready or self._now() > until_s:
+            return
+        self._look_at_links()
+        if self.candidate.ready:
+            return self._claim()
+        self._loop.call_later(_LINK_LOOK_S, partial(self._look_closely, until_s))
+        return None
 
     def _changed(self, was: State, state: State) -> None:
         if state in ("standby", "fenced"):

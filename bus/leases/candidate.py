@@ -132,6 +132,11 @@ class Candidate:
         return any(grant.holder not in (0, self.id) for grant in grants)
 
     @property
+    def none_else_holds(self) -> bool:
+        """Whether a broker says who has the lease, and none that it is another candidate."""
+        return not self.other_holds and any(view.grant is not None for view in self.views)
+
+    @property
     def other_acts(self) -> bool:
         """Whether a broker says that another candidate forwards."""
         grants = [view.grant for view in self.views if view.grant is not None]

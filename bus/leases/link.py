@@ -82,14 +82,14 @@ class BrokerLink:
     def open(self, loop: AbstractEventLoop) -> None:
         """Dial the broker, and stay connected."""
         self._loop = loop
-        redialling = Redialling(self._connect, self._serve, self._failed, self._after)
+        redialling = Redialling(self._connect, self._serve, self._not_reached, self._after)
         self._task = loop.create_task(redialling.run(), name=f"lease {self._address}")
 
     async def _connect(self) -> socket.socket:
         turn, limit_s = self._attempts.turn, self._candidate.lease_s
         return (await connect_by_name(self._loop, *self._address, turn, socket.AF_INET, limit_s))[0]
 
-    def _failed(self, error: OSError | UnicodeError) -> None:
+    def _not_reached(self, error: OSError | UnicodeError) -> None:
         reach: Reach = "refused" if isinstance(error, ConnectionRefusedError) else "unreachable"
         self._candidate.reached(self._number, reach, self._loop.time())
 

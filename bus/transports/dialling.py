@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bus.backoff import Attempts
 from bus.errors import words_of
-from bus.hub import Hub, State
+from bus.hub import Hub, Retrying, State
 from bus.keys import Keyring
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
@@ -33,7 +33,7 @@ Raises `OSError`, or `UnicodeError` for a name that cannot be looked up.
 """
 
 
-class DialLink(StreamLink):
+class DialLink(StreamLink, Retrying):
     """A link that keeps one connection to an address, and dials again with growing, jittered pauses.
 
     `framing` is SP unless given; `connect` makes the connections, by sockets unless given; `name` is the URL
@@ -59,6 +59,7 @@ class DialLink(StreamLink):
         self._connect = connect or self._dial
         self._attempts = Attempts(self.options.retry_min_s, self.options.retry_max_s, random.uniform)
         self._has_complained = False
+        self._redialling: Redialling[socket.socket] | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -76,8 +77,14 @@ class DialLink(StreamLink):
         self._attempts.reset()
         self._has_complained = False
         connect = partial(self._connect, loop)
-        redialling = Redialling(connect, self._serve, self._complain, self._attempts.after)
-        self._task = loop.create_task(redialling.run(), name=f"dial {self.url}")
+        self._redialling = Redialling(connect, self._serve, self._complain, self._attempts.after)
+        self._task = loop.create_task(self._redialling.run(), name=f"dial {self.url}")
+
+    def hurry(self) -> None:
+        """Dial at once if there is no connection, and again after the shortest pauses."""
+        self._attempts.reset()
+        if self._redialling is not None:
+            self._redialling.hurry()
 
     def _complain(self, error: OSError | UnicodeError) -> None:
         """Note why there is no connection, and log it once, until one was useful."""
@@ -90,7 +97,7 @@ class DialLink(StreamLink):
         family, where = self.address
         if family == socket.AF_UNIX:
             return await connect_to(loop, family, where)
-        return (await connect_by_name(loop, *where, turn=self._attempts.turn))[0]
+        return (await connect_by_name(loop, where[0], where[1], self._attempts.turn))[0]
 
     async def _serve(self, sock: socket.socket) -> bool:
         """Run one connection to its end; return whether it was useful, rather than a failed attempt."""

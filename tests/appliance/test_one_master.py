@@ -3,12 +3,14 @@
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from appliance.parts.bridge import BridgePart
+from bridges.media.device import DeviceLink
 from bus.backoff import Backoff
 from bus.hub import Link
 from bus.wire.frame import unpack
@@ -161,7 +163,8 @@ class TcpDevice(asyncio.Protocol):
     """A device that takes one connection. `live` are those that it has."""
 
     live: "list[TcpDevice]" = []  # noqa: RUF012 (of all)
-    most = 0
+    most = came = 0
+    takes = 8  # connections at a time; others are closed at once
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -170,6 +173,9 @@ class TcpDevice(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.live.append(self)
+        TcpDevice.came += 1
+        if len(self.live) > self.takes:
+            return transport.abort()
         TcpDevice.most = max(TcpDevice.most, len(self.live))
 
     def data_received(self, data: bytes) -> None:
@@ -233,4 +239,39 @@ async def test_on_tcp_a_device_that_is_off_has_the_lease_change_hands_once(
         await more(pair)
         await until(lambda: all(pair.candidacy(one).candidate.ready for one in pair.gateways))
         assert len(TcpDevice.live) == 1
+    server.close()
+
+
+def put_off(link: Link) -> Callable[[], bool]:
+    """Have a link try again in two hours, after its next attempt. Return a function that tells whether that
+    has failed."""
+    assert isinstance(link, DeviceLink)
+    pauses = link._pauses  # noqa: SLF001
+    pauses.min_s = pauses.max_s = pauses.pause_s = 7200.0
+    now = asyncio.get_running_loop().time
+    return lambda: link._timer is not None and link._timer.when() > now() + 1800.0  # noqa: SLF001
+
+
+async def test_a_device_that_takes_one_connection_is_taken_over_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port, device, loop = free_port(), Device(tcp=True), asyncio.get_running_loop()
+    monkeypatch.setattr("bridges.media.device.Backoff", lambda *_: Backoff(0.02, 0.05, lambda low, _: low))
+    monkeypatch.setattr(TcpDevice, "takes", 1)
+    async with forwarding(text(f"tcp: {{{{host: 127.0.0.1, port: {port}}}}}")) as pair:
+        await until(lambda: not any(pair.candidacy(one).candidate.ready for one in pair.gateways))
+        first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        standby = of_side(pair, second)
+        await until(put_off(standby))
+        server = await loop.create_server(lambda: TcpDevice(device), "127.0.0.1", port)
+        await more(pair)
+        assert isinstance(standby, DeviceLink)
+        standby.hurry()  # in vain: the other has the connection
+        await until(lambda: standby.fault == "closed by the other end")
+        assert (standby.state, pair.candidacy(second).candidate.ready) == ("waiting", False)
+        before = TcpDevice.came
+        pair.gateways[first].close()
+        await until(lambda: pair.forwards(second))
+        await more(pair)
+        assert TcpDevice.came <= before + 2  # one, unless this machine is so slow that the trial was over
     server.close()

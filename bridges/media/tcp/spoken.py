@@ -59,13 +59,17 @@ class TcpSpoken(SpokenLink):
     Without, the link is up too: this gateway can take over. But where it could not connect when it last
     tried, it tries on as a standby, and closes then: else the lease would come back and go for ever. Only a
     connection that lasted, or that something came by, is a success: a device may accept and close at once.
+    When nobody else asks it any more, the link counts as up while the connection lasts: this gateway may take
+    over with it. The connection is made in the thread that opens devices, as one to any other is opened.
     """
 
     def __init__(self, options: Tcp, protocol: Protocol, shed: Shed | None = None, **rest: Any) -> None:
         self.options = options
         self._watch: TimerHandle | None = None
         self._out_of_reach = False  # when it last tried
-        self._tried: Conversation | None = None  # a connection of a standby, which is to last for a while
+        self._tried: Conversation | None = None  # a connection of a standby, which is to last for a while,
+        self._tried_s = 0.0  # since then
+        self._is_hurried = False  # the attempt that is made now
         super().__init__(f"tcp:{options.device}", protocol, shed, options.queue_bytes, **rest)
 
     @property
@@ -89,12 +93,23 @@ class TcpSpoken(SpokenLink):
         self.state = "up"
 
     def _wait(self, why: str) -> None:
-        self._out_of_reach = True
+        self._out_of_reach, self._is_hurried = True, False
         super()._wait(why)
+
+    def hurry(self) -> None:
+        """Try at once, and be ready to take over by that connection: nobody else asks the device now."""
+        if self._tried is not None:
+            return self._count_as_up()
+        self._is_hurried = self.state in ("opening", "waiting")
+        return super().hurry()
+
+    def _count_as_up(self) -> None:
+        self.state, self.fault = "up", ""
 
     def _go_up(self, device: Conversation) -> None:
         if self._stands_by:
             return self._try_out(device)
+        self._is_hurried = False
         super()._go_up(device)
         cancel(self._watch)  # of a connection before, which was lost a moment ago
         if self.protocol.asks and self.pipe is not None:
@@ -103,32 +118,46 @@ class TcpSpoken(SpokenLink):
 
     def _try_out(self, device: Conversation) -> None:
         """Keep a connection for a while, and say nothing: this gateway can take over if it lasts."""
-        self._tried, self.state = device, "waiting"
+        self._tried, self._tried_s, self.state = device, self._loop.time(), "waiting"
+        if self._is_hurried:
+            self._count_as_up()
         self._loop.add_reader(device.port.fileno(), self._on_tried)
-        self._timer = self._loop.call_later(SERVED_S, self._succeeded)
+        self._look_at_trial()
+
+    def _look_at_trial(self) -> None:
+        """Use the connection as soon as this gateway may ask, or end the trial if it has lasted."""
+        if self._tried is not None and not self._stands_by:
+            return self._go_up(self._end_trial(self._tried))
+        if self._loop.time() - self._tried_s >= SERVED_S:
+            return self._succeeded()
+        self._timer = self._loop.call_later(min(LOOK_S, SERVED_S), self._look_at_trial)
+        return None
 
     def _on_tried(self) -> None:
         assert self._tried is not None
         try:
             came = self._tried.port.read()
         except OSError as error:
-            self._end_trial()
+            self._release_tried()
             return self._wait(words_of(error))
         return self._succeeded() if came else None
 
     def _succeeded(self) -> None:
         """Let a connection go that has shown that the device is there."""
-        self._end_trial()
+        self._release_tried()
         self._out_of_reach = False
         self._pauses.reset()
         self._begin()
 
-    def _end_trial(self) -> None:
+    def _end_trial(self, device: Conversation) -> Conversation:
         cancel(self._timer)
-        device, self._tried = self._tried, None
-        if device is not None:
-            self._loop.remove_reader(device.port.fileno())
-            self._release(device)
+        self._tried, self._is_hurried = None, False
+        self._loop.remove_reader(device.port.fileno())
+        return device
+
+    def _release_tried(self) -> None:
+        if self._tried is not None:
+            self._release(self._end_trial(self._tried))
 
     def _look_whether_still(self) -> None:
         """Close the connection as soon as another gateway asks."""
@@ -145,7 +174,7 @@ class TcpSpoken(SpokenLink):
 
     def close(self) -> None:
         cancel(self._watch)
-        self._end_trial()
+        self._release_tried()
         super().close()
 
     def _open_port(self) -> BytePort:

@@ -52,6 +52,18 @@ class FilePipe(OpenPipe):
         os.close(self._fd)
 
 
+async def test_a_link_that_is_hurried_opens_its_device_at_once(tmp_path: Path) -> None:
+    link = FileLink(tmp_path / "radio0", retry_min_s=7200.0, retry_max_s=7200.0)
+    with closing(link):
+        link.open(Hub(), asyncio.get_running_loop())
+        await until(lambda: link.state == "waiting")
+        os.mkfifo(tmp_path / "radio0")
+        link.hurry()
+        await until(lambda: link.state == "up")
+        link.hurry()  # of no effect
+        assert (link.state, link.losses) == ("up", 0)
+
+
 async def test_what_cannot_be_waited_on_is_a_state_and_is_closed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

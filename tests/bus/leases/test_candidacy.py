@@ -116,7 +116,10 @@ class Standby:
         self.candidate = Candidate((1,), "x", 5, 1, 1)
         self.links_down: Callable[[], Sequence[str]] = lambda: ()
         self.told: list[tuple[str, int]] = []
-        self.candidacy = Candidacy(self.candidate, [], self.gate, lambda: self.links_down(), self._note)
+        self.freed = 0
+        self.candidacy = Candidacy(
+            self.candidate, [], self.gate, lambda: self.links_down(), self._note, freed=self._count
+        )
         self.candidacy.open(self.loop if behind is None else behind)  # type: ignore[arg-type]
         self.candidate.reached(0, "up", self.loop.now)
         self.candidate.heard(
@@ -126,6 +129,39 @@ class Standby:
 
     def _note(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
         self.told.append((cause, level))
+
+    def _count(self) -> None:
+        self.freed += 1
+
+    def hear(self, holder: int) -> None:
+        """Hear from the broker who holds the lease; 0 is nobody."""
+        grant = Grant((1,), "x", granted=holder == 5, acting=holder == 9, holder=holder, lease_ms=250)
+        self.candidate.heard(0, grant, self.loop.now)
+        self.candidacy.judge()
+
+
+@pytest.mark.parametrize("holder", [0, 5])
+def test_the_links_hear_once_that_another_gateway_holds_the_lease_no_more(holder: int) -> None:
+    one = Standby()
+    one.hear(9)
+    assert one.freed == 0
+    one.hear(holder)
+    one.hear(holder)
+    assert one.freed == 1
+    one.hear(9)
+    one.hear(holder)
+    assert one.freed == 2
+
+
+def test_a_broker_that_is_gone_says_nothing_of_who_holds_the_lease() -> None:
+    one = Standby()
+    one.hear(9)
+    one.candidate.reached(0, "unreachable", one.loop.now)
+    one.candidacy.judge()
+    assert one.freed == 0
+    one.candidate.reached(0, "up", one.loop.now)
+    one.hear(0)
+    assert one.freed == 1
 
 
 @pytest.mark.parametrize(("stall_s", "trusts"), [(0.9, True), (1.2, False)])

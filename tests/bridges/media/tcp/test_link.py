@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from bridges.media.shedding import Shed
 from bridges.media.tcp.link import TcpFramesLink
+from bridges.media.tcp.link import tcp_link as link_of
+from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import encode
 from bus.backoff import Attempts
 from bus.errors import LinkError
-from bus.hub import Hub
+from bus.hub import Hub, Retrying
 from bus.ledger import Stats
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import tcp_link
@@ -211,6 +214,18 @@ async def test_a_peer_that_accepts_and_closes_is_dialled_with_growing_pauses(
             peer.close()
         link.close()
     assert paused[:4] == [0.01, 0.02, 0.04, 0.08]
+
+
+async def test_a_link_that_is_hurried_dials_at_once() -> None:
+    port = free_port()
+    link = link_of(Tcp(host="127.0.0.1", port=port), Shed(), retry_min_s=7200, retry_max_s=7200)
+    link.open(Hub(), get_running_loop())
+    await until(lambda: link.state == "waiting")
+    with opened(Hub(), port):
+        assert isinstance(link, Retrying)
+        link.hurry()
+        await until(lambda: link.state == "up")
+        link.close()
 
 
 async def test_nobody_there_is_a_state() -> None:

@@ -33,12 +33,13 @@ class Trying(TcpSpoken):
 class Place:
     """A place where a device may be, and a gateway that may ask it: `may`."""
 
-    def __init__(self, may: bool) -> None:
+    def __init__(self, may: bool, retry_s: float = 0.01) -> None:
         self.port, self.may, self.came = free_port(), may, 0
+        self.most = 8  # connections that the device takes; it closes others at once
         self.live = set[asyncio.StreamWriter]()
         self.closes = self.greets = False
         options = Tcp(host="127.0.0.1", port=self.port, mode="dial")
-        retry: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.02}
+        retry: dict[str, Any] = {"retry_min_s": retry_s, "retry_max_s": 2 * retry_s}
         self.link = Trying(options, RECORD, may_act=lambda _: self.may, **retry)
 
     @property
@@ -47,7 +48,7 @@ class Place:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.came += 1
-        if self.closes:
+        if self.closes or len(self.live) >= self.most:
             return writer.close()
         self.live.add(writer)
         writer.write(b"\0" if self.greets else b"")
@@ -71,8 +72,8 @@ class Place:
 
 
 @asynccontextmanager
-async def opened(may: bool = True) -> AsyncIterator[Place]:
-    place = Place(may)
+async def opened(may: bool = True, retry_s: float = 0.01) -> AsyncIterator[Place]:
+    place = Place(may, retry_s)
     place.link.open(Hub(), asyncio.get_running_loop())
     try:
         yield place
@@ -163,6 +164,58 @@ async def test_a_link_that_is_closed_while_it_tries_keeps_no_connection() -> Non
 async def test_a_standby_that_never_tried_counts_as_up_and_does_not_try() -> None:
     async with opened(may=False) as place:
         assert (place.link.state, place.link.pipe, place.tries) == ("up", None, 0)
+
+
+@asynccontextmanager
+async def refused_by_a_device_that_is_taken() -> AsyncIterator[tuple[Place, asyncio.StreamWriter]]:
+    """A standby that could not connect, and would not try again for an hour: the device takes one connection,
+    and another gateway has it."""
+    async with opened(retry_s=7200.0) as place:
+        await until(lambda: place.link.state == "waiting")
+        place.may, place.most = False, 1
+        async with place.device():
+            _, holder = await asyncio.open_connection("127.0.0.1", place.port)
+            await until(lambda: bool(place.live))
+            place.link.hurry()
+            await until(lambda: place.link.fault == "closed by the other end")
+            assert place.link.state == "waiting"
+            yield place, holder
+            holder.close()
+
+
+async def test_a_standby_takes_over_by_its_first_connection_once_the_holder_has_let_go() -> None:
+    async with refused_by_a_device_that_is_taken() as (place, holder):
+        holder.close()
+        await until(lambda: not place.live)
+        place.link.hurry()
+        await until(lambda: place.link.state == "up" and bool(place.live))
+        assert place.link.pipe is None
+        place.may = True
+        await until(lambda: place.link.pipe is not None)
+        assert (place.came, len(place.live), place.link.fault) == (3, 1, "")
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_standby_that_does_not_take_over_lets_the_device_go_and_stays_up() -> None:
+    async with refused_by_a_device_that_is_taken() as (place, holder):
+        holder.close()
+        await until(lambda: not place.live)
+        place.link.hurry()
+        await until(lambda: place.came == 3 and not place.live)
+        assert (place.link.state, place.link.pipe) == ("up", None)
+
+
+async def test_a_standby_that_tries_the_device_when_the_holder_goes_takes_over_by_that_connection() -> None:
+    async with opened() as place:
+        await until(lambda: place.link.state == "waiting")
+        place.may = False
+        async with place.device():
+            await until(lambda: bool(place.live) and place.link.state == "waiting")
+            place.link.hurry()
+            assert place.link.state == "up"
+            place.may = True
+            await until(lambda: place.link.pipe is not None)
+            assert place.came == 1
 
 
 def watched(patch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
