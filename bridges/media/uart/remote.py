@@ -120,6 +120,8 @@ def _received(read: Callable[[int], bytes], end: OSError | None = None) -> bytes
 
 
 def _connect(url: str) -> socket.socket:
+    """Connect to a server. Blocks, in the thread that opens devices, and so is no part of what dials on the
+    loop: each address of a name in turn, as `socket.create_connection` has it."""
     sock = socket.create_connection(server_of(url), timeout=_CONNECT_S)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return sock
