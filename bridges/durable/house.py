@@ -38,7 +38,7 @@ from bridges.durable.work import (
 )
 from bridges.durable.worker import Worker
 from bus.errors import words_of
-from bus.journal.errors import JournalGone
+from bus.journal.errors import JournalError, JournalGone
 from bus.journal.files import Files
 from bus.journal.journal import EXPIRED, Journal
 from bus.journal.ranges import Range, RangeSet
@@ -85,6 +85,7 @@ class House:
         self._room = Room(self._classes, settings.bytes, settings.policy == "lowest")
         self.intake = Intake(self._room, lambda: self.now_ms)
         self._opened: Opened | None = None
+        self._found: Opened | None = None  # the same in the thread, which may know it before
         self._worker: Worker | None = None
         self._backlog: CatchUp | None = None
         self._news = dict[str, Sender]()
@@ -137,7 +138,11 @@ class House:
             clock=self._clock,
             wall=self._unix_s,
         )
-        self._run(partial(opened, journal, self.gateways), self._on_open)
+        self._run(partial(self._open_journal, journal), self._on_open)
+
+    def _open_journal(self, journal: Journal) -> Opened:
+        self._found = opened(journal, self.gateways)
+        return self._found
 
     def _on_open(self, future: "Future[Opened]") -> None:
         error = future.exception()
@@ -263,17 +268,23 @@ class House:
         worker.later(max(0.0, wait_s), self._commit, "commit")
 
     def _commit(self) -> None:
-        found = self._opened
-        if found is None or self._is_committing:
+        if self._opened is None or self._is_committing:
             return
         offered, told = self.intake.taken(self._most_bytes)
         self._is_committing, self._committing, self._last_commit_s = True, offered, self._clock()
-        self._run(self._work(found, offered, told), partial(self._committed, offered, told))
+        self._run(self._work(offered, told), partial(self._committed, offered, told))
 
-    def _work(self, found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
+    def _work(self, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
         """Return the call that writes."""
-        marks = [mark for one in told for mark in one.marks]
-        return partial(written, found.journal, self._take_news(), groups_of(offered, found.ends), marks)
+        marks, news = [mark for one in told for mark in one.marks], self._take_news()
+
+        def work() -> Worked:
+            found = self._found
+            if found is None:
+                raise JournalError("it did not open")
+            return written(found.journal, news, groups_of(offered, found.ends), marks)
+
+        return work
 
     def _committed(self, offered: list[Offered], told: list[Told], future: "Future[Worked]") -> None:
         self._is_committing, self._committing = False, []
@@ -336,17 +347,23 @@ class House:
             self._backlog.go_on(end)
 
     def close(self, wait: bool = False) -> None:
-        """Write what waits, and close the journal; with `wait`, return when that is done. Idempotent."""
-        worker, found = self._worker, self._opened
+        """Write what waits, and close the journal; with `wait`, return when that is done. Idempotent.
+
+        A journal that is being opened is opened, written and closed too.
+        """
+        worker = self._worker
         self._worker = self._opened = self._backlog = None
         if worker is None:
             return
         portions = [self.intake.taken(self._most_bytes)]  # also an empty one: acknowledgements are noted
         while self.intake:
             portions.append(self.intake.taken(self._most_bytes))
-        works = [] if found is None else [self._work(found, *one) for one in portions]
-        last = [] if found is None else [*works, found.journal.close]
+        works = [self._work(*one) for one in portions]
         for one in chain(self._committing, *(offered for offered, _ in portions)):
-            one.settle(found is not None)
+            one.settle(True)
         self.ended, self._committing = worker, []
-        worker.close(*last, wait=wait)
+        worker.close(*works, self._close_journal, wait=wait)
+
+    def _close_journal(self) -> None:
+        if self._found is not None:
+            self._found.journal.close()

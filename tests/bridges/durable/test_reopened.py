@@ -1,7 +1,12 @@
 """A link of a durable trunk that closes, and opens again: what is kept, and what its ledgers say."""
 
+import asyncio
+
 import pytest
 
+from bridges.durable.end import End
+from bridges.durable.house import House
+from bridges.durable.sifting import Sieve
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import GatedDisk, Make, account, disk
 from tests.helpers.peers import until
@@ -100,3 +105,28 @@ async def test_a_link_that_is_opened_again_and_again_keeps_no_ledger_of_before(
     count = 8 if is_busy else 4
     assert (stats.sent, stats.queued, stats.balance(), files.balance()) == (count, 0, 0, 0)
     assert (files.queued, files.dropped) == (0, {"kept": files.offered})
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_a_journal_that_is_closed_while_it_is_opened_keeps_what_waits_and_lets_the_next_one_have_it(
+    make: Make, is_slow: bool
+) -> None:
+    slow = GatedDisk()
+    if is_slow:
+        slow.opens.clear()
+    a = make("gw-a", slow, "gw-b")
+    link, last = a.dial("tcp://127.0.0.1:1", "gw-b"), a.house
+    assert last is not None
+    a.say(reading(1), reading(2))
+    link.close()
+    last.close()
+    house = House(a.name, last.settings, ["gw-b"], files=slow)
+    end = End("gw-b", "link", Sieve(), house.offer)
+    house.open(asyncio.get_running_loop(), last)
+    house.enter(end)
+    slow.opens.set()
+    await until(lambda: house.journal_id or house.fault, what="the journal")
+    assert (house.fault, end.files.queued) == ("", 2)
+    house.close(wait=True)
+    _, files = account(a, link)
+    assert (files.queued, files.dropped, files.balance()) == (0, {"kept": 2}, 0)
