@@ -158,7 +158,10 @@ class Service:
         return False
 
     def follow(self, other: "Service") -> None:
-        """Take over the knowledge of a closed service, which had other settings. `start` comes later."""
+        """Take over the knowledge of a service with other settings, which closes next. `start` comes later.
+
+        A file that both use is handed over as it is, open or half read: what lies in it is older.
+        """
 
     def close(self) -> None:
         """Stop, and leave all buses. Idempotent."""

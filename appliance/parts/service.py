@@ -47,8 +47,8 @@ class ServicePart(DevicePart):
         for link, stats in self._before.items():
             self.hub.fold(link, stats)
         self._before = self._service.ledgers
-        self._service.close()
         service.follow(self._service)
+        self._service.close()
         self._service, self._serving = service, None
         self._keep()
 

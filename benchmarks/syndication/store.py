@@ -43,7 +43,7 @@ async def measured(path: Path | None, rate: int, seconds: float) -> Cost:
     """Change metadata at a rate, for some seconds."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     memory = Memory(path, Bounds(), "benchmark", print)
-    book: Book[str] = Book(Bounds(), memory.keeper)
+    book: Book[str] = Book(Bounds(), memory)
     memory.open(loop, book, list, ready.set)
     await ready.wait()
     book.subscribe("s", "", parse("has Level and Room = '410'"))

@@ -27,9 +27,9 @@ class Exchange:
         self._waiting = Waiting()
         self._delivering = self._closed = False
 
-    def publish(self, client: Client, publication: Publication) -> bool:
-        """Take a publication of a client. Return whether it was accepted."""
-        outcome = self.book.publish(client, client.host, publication)
+    def publish(self, client: Client, publication: Publication, whole: bool = False) -> bool:
+        """Take a publication of a client. Return whether it was accepted. `whole` is that of the book."""
+        outcome = self.book.publish(client, client.host, publication, whole)
         if outcome.refused:
             self._reject(outcome.refused, client.host)
             client.deny(outcome.refused, publication.form)

@@ -1,9 +1,8 @@
 """The syndication broker as a service: it listens for TCP clients, and serves them from the book."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bus import extras
 from bus.errors import LinkError
@@ -17,10 +16,6 @@ from devices.device import DeviceSpec
 from devices.service import BusPort, Service
 from devices.syndication.bounds import Bounds
 from devices.syndication.device import SyndicationSpec, database_of
-
-if TYPE_CHECKING:
-    from devices.syndication.client import Client
-    from devices.syndication.state.book import Delivery
 
 LIMITS = Limits(idle_s=3600.0, connections=2048, read_bytes=1 << 13)
 """A producer may wait long before its first value; clients that have sent nothing make room for others.
@@ -52,7 +47,7 @@ class Syndication(Service):
         prepare()  # here, where a thread makes this service, and not when it starts
 
         self.memory = Memory(database_of(spec), bounds, name, self._on_fault)
-        self.server = Server(name, bounds, limits, self.memory.keeper)
+        self.server = Server(name, bounds, limits, self.memory)
         self.buses = Buses(name, spec, self.server.exchange)
 
     @property
@@ -83,7 +78,8 @@ class Syndication(Service):
     def start(self, loop: AbstractEventLoop) -> None:
         try:
             self.server.open(loop, self._addresses)
-            self.memory.open(loop, self.server.exchange.book, self._on_restored, self.server.accept)
+            exchange = self.server.exchange
+            self.memory.open(loop, exchange.book, exchange.tell, self.server.accept)
         except LinkError:
             self.stop()
             raise
@@ -115,12 +111,7 @@ class Syndication(Service):
 
     def follow(self, other: Service) -> None:
         if isinstance(other, Syndication):
-            book, others = self.server.exchange.book, other.server.exchange.book
-            self.memory.inherit(book, others, other.memory.known)
-
-    def _on_restored(self, deliveries: "Iterable[Delivery[Client]]") -> None:
-        self.server.exchange.tell(deliveries)
-        self.buses.renew()
+            self.memory.inherit(self.server.exchange.book, other.memory, other.server.exchange.book)
 
     def _on_fault(self, fault: str) -> None:
         self.condition = fault and f"metadata are not stored: {fault}"

@@ -75,7 +75,7 @@ class _BusAdapter:
         if isinstance(read, str):
             return self.reject(read, taken.speaker.host)
         source, publication = read
-        if self._exchange.publish(taken.speaker, publication):
+        if self._exchange.publish(taken.speaker, publication, True):
             self.intake.accept(taken, source, self._clock())
         return None
 
@@ -151,11 +151,6 @@ class Buses:
         adapter.hear(messages)
         if not adapter.waits:
             self._turns.give(adapter)
-
-    def renew(self) -> None:
-        """Let the next frame of each producer repeat its metadata, which deletes restored ones of no rule."""
-        for adapter in self._adapters.values():
-            adapter.intake.renew()
 
     def _tick(self, loop: AbstractEventLoop) -> None:
         self._timer = loop.call_later(self._tick_s, self._tick, loop)

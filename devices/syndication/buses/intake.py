@@ -30,14 +30,13 @@ def producer_id(bus: str, tokens: Sequence[int]) -> str:
 
 
 class Source:
-    """A producer of a rule, when its last frame came, and after which `renewal` it published its metadata."""
+    """A producer of a rule that has published its metadata, and when its last frame came."""
 
-    __slots__ = ("heard_s", "id", "renewal")
+    __slots__ = ("heard_s", "id")
 
     def __init__(self, id: str) -> None:
         self.id = id
         self.heard_s = 0.0
-        self.renewal: object = None
 
 
 class Speaker:
@@ -84,7 +83,6 @@ class Intake:
     ) -> None:
         self._known, self._names = known, Names(names)
         self._by_prefix = {_bytes(Pattern(*rule.pattern)): Speaker(rule) for rule in rules}
-        self._renewal = object()
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix}, reverse=True)
 
     @property
@@ -120,12 +118,12 @@ class Intake:
         if value is None:
             return speaker.codec.reason
         source = speaker.producers.get(key)
-        if source is not None and source.renewal is self._renewal:
+        if source is not None:
             return source, Publication(source.id, {}, value)
-        if source is None and len(speaker.producers) >= speaker.rule.producers:
+        if len(speaker.producers) >= speaker.rule.producers:
             return "producers of one rule"
         tokens = unpack(f">{len(key) // 4}I", key)
-        source = source or Source(producer_id(speaker.rule.bus, tokens))
+        source = Source(producer_id(speaker.rule.bus, tokens))
         return source, Publication(source.id, self._metadata(speaker.rule, source.id, tokens), value)
 
     def _metadata(self, rule: ProducerRule, id: str, tokens: Sequence[int]) -> dict[str, Any]:
@@ -140,11 +138,7 @@ class Intake:
         producers = taken.speaker.producers
         producers.pop(taken.key, None)
         producers[taken.key] = source
-        source.heard_s, source.renewal = now_s, self._renewal
-
-    def renew(self) -> None:
-        """Let each producer repeat all of its metadata: others may have been restored since."""
-        self._renewal = object()
+        source.heard_s = now_s
 
     def expire(self, now_s: float) -> Iterator[tuple[Speaker, list[str]]]:
         """Forget producers that were silent for too long, and yield their ids by rule."""

@@ -78,8 +78,11 @@ class Book(Generic[C]):
             "selections": len(self.sets.selections),
         }
 
-    def publish(self, client: C, host: str, publication: Publication) -> Outcome[C]:
-        """Take a publication. Return the differences that it causes, then its own deliveries."""
+    def publish(self, client: C, host: str, publication: Publication, whole: bool = False) -> Outcome[C]:
+        """Take a publication. Return the differences that it causes, then its own deliveries.
+
+        `whole`: its metadata are all that its producer has, and `restore` adds none.
+        """
         producer = self.producers.find(publication.id)
         if producer is not None and not publication.metadata and client in producer.speakers:
             return Outcome(self._heard(producer, publication))
@@ -87,6 +90,7 @@ class Book(Generic[C]):
         outcome = self._upsert(client, host, producer, publication.metadata)
         if outcome.refused:
             return outcome
+        producer.whole |= whole
         return Outcome((*outcome.deliveries, *self._heard(producer, publication)))
 
     def _upsert(self, client: C, host: str, producer: Producer[C], metadata: Mapping[str, Any]) -> Outcome[C]:
@@ -239,11 +243,12 @@ class Book(Generic[C]):
     def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> Outcome[C]:
         """Restore the metadata of a producer from before a restart. Call it for the longest gone first.
 
-        If the producer has published since, its new metadata hold; missing keys are added and delivered.
+        If the producer has published since, its new metadata hold; missing keys are added and delivered,
+        unless it has said that there are none.
         """
         producer = self.producers.find(id)
         if producer is not None:
-            return self._complete(producer, metadata)
+            return Outcome() if producer.whole else self._complete(producer, metadata)
         producer = Producer(id)
         refused = self._hold(producer, metadata)
         if not refused:

@@ -171,9 +171,10 @@ class Producers(Generic[C]):
         return [_entry(producer) for producer in self.in_order() if producer.metadata]
 
     def inherit(self, other: "Producers[C]", now_s: float) -> None:
-        """Take over the producers of another broker, whose clients have left: all of them are gone."""
+        """Take over the producers of another broker, without its clients: all of them are gone."""
         for one in other.in_order():
             producer: Producer[C] = Producer(one.id)
+            producer.whole = one.whole
             if not self.make_room(producer, len(one.packed)):
                 self.hold(producer, one.metadata, one.packed)
                 self.went(producer, now_s if one.speakers else one.gone_s)

@@ -46,10 +46,10 @@ class Producer(Generic[C]):
     """A producer. It is present while a client speaks for it; else `gone_s` is when it went.
 
     `sets` are the standing queries that it matches while it is present. `packed` has its metadata in
-    MessagePack, b"" if there are none.
+    MessagePack, b"" if there are none. `whole`: it has said all of them, and a restart has none to add.
     """
 
-    __slots__ = ("gone_s", "id", "metadata", "packed", "sets", "speakers")
+    __slots__ = ("gone_s", "id", "metadata", "packed", "sets", "speakers", "whole")
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -58,6 +58,7 @@ class Producer(Generic[C]):
         self.speakers: dict[C, None] = {}
         self.sets: dict[StandingQuery[C], None] = {}
         self.gone_s = 0.0
+        self.whole = False
 
 
 class Subscribers(Generic[C]):

@@ -8,16 +8,16 @@ from typing import Any, Final, TypeVar
 
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.book import Book, Delivery
-from devices.syndication.state.producers import NOWHERE, Keeper
+from devices.syndication.state.producers import Entry
 from devices.syndication.storage.database import Stored
-from devices.syndication.storage.store import OnFault, Store
+from devices.syndication.storage.store import OnFault, Owner, Store
 
 C = TypeVar("C")
 TICK_S: Final = 60.0
 
 
 class Memory:
-    """The memory of one broker, whose book must be made with its `keeper`.
+    """The memory of one broker, and the keeper of its book.
 
     Without a `path` nothing survives a restart. `on_fault(why)` is called when nothing can be stored, and
     with "" when it can again. Producers that are gone for too long are forgotten each `tick_s`.
@@ -26,14 +26,9 @@ class Memory:
     def __init__(
         self, path: Path | None, bounds: Bounds, name: str, on_fault: OnFault, tick_s: float = TICK_S
     ) -> None:
-        self._store = Store(path, bounds, name, on_fault) if path else None
-        self._tick_s = tick_s
+        self._store = Store(path, bounds, name) if path else None
+        self._on_fault, self._tick_s = on_fault, tick_s
         self._timer: TimerHandle | None = None
-
-    @property
-    def keeper(self) -> Keeper:
-        """The keeper for the broker's book."""
-        return self._store or NOWHERE
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -41,18 +36,36 @@ class Memory:
         return self._store.counts if self._store else {}
 
     @property
-    def known(self) -> Path | None:
-        """The file, if all of it has been restored into the book; else None."""
-        return self._store.known if self._store else None
+    def idle(self) -> bool:
+        """True if all changes are in the file, or there is none."""
+        return self._store is None or self._store.idle
 
-    def inherit(self, book: Book[C], other: Book[C], known: Path | None) -> None:
-        """Let a new book take over the producers of another one, whose clients have left.
-
-        `known` is the file that the other book has restored completely, or None.
-        """
-        book.producers.inherit(other.producers, time.monotonic())
+    def keep(self, entry: Entry) -> None:
+        """Store an entry in place of the producer's last one."""
         if self._store is not None:
-            self._store.inherit(known)
+            self._store.keep(entry)
+
+    def forget(self, id: str) -> None:
+        """Delete the entry of a producer, which may have none."""
+        if self._store is not None:
+            self._store.forget(id)
+
+    def inherit(self, book: Book[C], last: "Memory", other: Book[C]) -> None:
+        """Let a new book take over the producers of another one, of which nobody stores more.
+
+        Of one file, this memory takes over the store of the `last` one, which may be reading it.
+        """
+        if self._store is not None:
+            self._store = last.hand_over(self._store.path) or self._store
+            self._store.renew()
+        book.producers.inherit(other.producers, time.monotonic())
+
+    def hand_over(self, path: Path) -> Store | None:
+        """Give away the store of a file, open or not; return None if this is not its file."""
+        if self._store is None or self._store.path != path:
+            return None
+        store, self._store = self._store, None
+        return store
 
     def open(
         self,
@@ -70,7 +83,8 @@ class Memory:
             def restore(row: Stored, gone_s: float) -> None:
                 tell(book.restore(row.id, row.metadata, gone_s).deliveries)
 
-            self._store.open(loop, restore, book.producers.entries, ready)
+            owner = Owner(restore, book.producers.entries, ready, self._on_fault)
+            self._store.open(loop, owner)
         else:
             ready()
         self._expire(loop, book)

@@ -11,7 +11,7 @@ import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, why_of, words_of
@@ -39,13 +39,25 @@ Restore = Callable[[Stored, float], object]
 """Takes a stored producer, and the time when it went, by `time.monotonic`."""
 
 
+class Owner(NamedTuple):
+    """The owner of a store: it has each stored producer restored, and has all entries to store.
+
+    `ready` is called once: when all are restored, at the first failure, or after some seconds.
+    `on_fault(fault)` is called when the store's fault changes.
+    """
+
+    restore: Restore
+    entries: Callable[[], list[Entry]]
+    ready: Callable[[], object]
+    on_fault: OnFault
+
+
 class Store:
     """A `Keeper` that writes to a file. It notes changes at once, and writes from `open` on.
 
-    `fault` says why nothing is stored now, or ""; `on_fault(fault)` is called when it changes. `counts` has
-    the numbers of entries written, of rows left out when the file was read, and of failures. After a failure
-    the store retries; `again_s` has the first and the longest pause. `pause_s` is the shortest pause after a
-    transaction.
+    `fault` says why nothing is stored now, or "". `counts` has the numbers of entries written, of rows left
+    out when the file was read, and of failures. After a failure the store retries; `again_s` has the first
+    and the longest pause. `pause_s` is the shortest pause after a transaction.
     """
 
     def __init__(
@@ -53,17 +65,16 @@ class Store:
         path: Path,
         bounds: Bounds,
         name: str,
-        on_fault: OnFault,
         again_s: tuple[float, float] = (1.0, 60.0),
         pause_s: float = PAUSE_S,
     ) -> None:
-        self.path, self.fault, self._on_fault = path, "", on_fault
+        self.path, self.fault = path, ""
         self.counts = {"stored": 0, "unread": 0, "store faults": 0}
         self._database, self._name = Database(path, bounds), name
         self._pending: dict[str, Entry | None] = {}
         self._most = 2 * bounds.producers
         self._anew = False  # the pending changes are not all: write every entry
-        self._idle = self._loaded = False
+        self._idle = self._loaded = self._is_ready = False
         self._clock_s = 0.0  # the file's clock when the monotonic one was 0
         self._backoff, self._pause_s = Backoff(*again_s, random.uniform), pause_s
         self._thread: DiskThread | None = None
@@ -74,11 +85,6 @@ class Store:
     def idle(self) -> bool:
         """True if all changes are in the file, and the pause after them is over."""
         return self._idle
-
-    @property
-    def known(self) -> Path | None:
-        """The file, if the owner has restored all of it; else None."""
-        return self.path if self._loaded else None
 
     @property
     def waiting(self) -> int:
@@ -109,24 +115,25 @@ class Store:
         self._anew = True
         self._pending.clear()
 
-    def inherit(self, known: Path | None) -> None:
-        """Write every entry, as `renew` does. Do not read `known`: its deleted entries would return."""
-        self._loaded = known == self.path
-        self.renew()
+    def open(self, loop: AbstractEventLoop, owner: Owner) -> None:
+        """Begin to read, the longest gone first, and to write. Raises `LinkError` if another broker has it.
 
-    def open(
-        self,
-        loop: AbstractEventLoop,
-        restore: Restore,
-        entries: Callable[[], list[Entry]],
-        ready: Callable[[], object],
-    ) -> None:
-        """Begin to read, the longest gone first, and to write. `entries()` returns all entries to store.
-
-        `restore` gets each stored producer. `ready` is called once: when all are restored, at the first
-        failure, or after some seconds. Raises `LinkError` if another broker has the file.
+        Of a store that is open, `owner` is the next owner, to whom it goes on to restore: it knows what the
+        last one knew.
         """
-        self._loop, self._restore, self._entries, self._ready = loop, restore, entries, ready
+        self._loop, self._owner = loop, owner
+        if self._thread is None:
+            self._is_ready = False
+            return self._begin(loop)
+        if self.fault:
+            owner.on_fault(self.fault)
+        if self._is_ready:
+            owner.ready()
+        if self._idle:
+            self._write()
+        return None
+
+    def _begin(self, loop: AbstractEventLoop) -> None:
         thread = DiskThread("syndication store", loop)
         lock = thread.wait_for(self._take_lock, _LOCK_S)
         if lock is not None and lock.error is not None:
@@ -183,7 +190,7 @@ class Store:
         self.counts["unread"] += unread
         opened_s = ran_s - self._clock_s
         for row in rows:
-            self._restore(row, opened_s - row.age_s)
+            self._owner.restore(row, opened_s - row.age_s)
         if rows or unread:
             return self._read(ran_s)
         self._loaded = True
@@ -200,8 +207,9 @@ class Store:
             self._be_ready()
 
     def _be_ready(self) -> None:
-        ready, self._ready = self._ready, _nothing
-        ready()
+        if not self._is_ready:
+            self._is_ready = True
+            self._owner.ready()
 
     def _write(self) -> None:
         """Write the pending changes, and the clock of the file."""
@@ -212,7 +220,7 @@ class Store:
         anew, clock_s = self._anew, self._clock_s
         changes: dict[str, Entry | None] = self._pending
         if anew:
-            changes = {entry.id: entry for entry in self._entries()}
+            changes = {entry.id: entry for entry in self._owner.entries()}
         self._pending, self._anew, self._idle = {}, False, False
         ran_s = time.monotonic() + clock_s
 
@@ -226,7 +234,7 @@ class Store:
         """Return a job that adds what came to a file that has not been read to its end."""
         changes: Mapping[str, Entry | None] = self._pending
         if self._anew:  # what was forgotten since then stays in the file
-            changes = {entry.id: entry for entry in self._entries()}
+            changes = {entry.id: entry for entry in self._owner.entries()}
 
         def job() -> None:
             clock_s = self._database.open() - time.monotonic()  # it may not have been opened yet
@@ -263,7 +271,7 @@ class Store:
 
     def _be(self, fault: str) -> None:
         self.fault = fault
-        self._on_fault(fault)
+        self._owner.on_fault(fault)
 
     def close(self) -> None:
         """Write the pending changes, and wait for that within a bound: the disk may be stuck. Idempotent."""

@@ -124,17 +124,6 @@ def test_what_the_file_no_longer_says_is_deleted() -> None:
     assert heard(rules, frame("a"))[0] == {"Old": None, "Bus": "hall", "Pattern": "a", "Room": "410"}
 
 
-def test_what_is_remembered_later_is_deleted_too() -> None:
-    known = dict[str, Any]()
-    rules = intake(rule("a"), known=known)
-    assert heard(rules, frame("a"))[0] == {"Bus": "hall", "Pattern": "a"}
-    known["Old"] = 1
-    rules.renew()
-    assert heard(rules, frame("a"))[0] == {"Bus": "hall", "Pattern": "a", "Old": None}
-    assert heard(rules, frame("a"))[0] == {}
-    assert [ids for _, ids in rules.expire(1e9)] == [[id_of("a")]]
-
-
 def test_the_file_may_say_another_bus_and_pattern() -> None:
     rules = intake(rule("a", metadata={"Bus": "b1"}))
     assert heard(rules, frame("a"))[0] == {"Bus": "b1", "Pattern": "a"}
@@ -152,14 +141,6 @@ def test_a_pattern_is_shown_by_its_names_while_these_are_no_longer_than_the_long
     assert heard(intake(rule(longest)), frame(longest))[0]["Pattern"] == longest
     longer = longest + "n"
     assert heard(intake(rule(longer)), frame(longer))[0]["Pattern"] == f"0x{token(longer):08x}"
-
-
-def test_each_renewal_is_another() -> None:
-    rules = intake(rule("a"))
-    for _ in range(3):
-        assert heard(rules, frame("a"))[0]
-        assert heard(rules, frame("a"))[0] == {}
-        rules.renew()
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))

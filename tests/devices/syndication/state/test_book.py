@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from devices.syndication.state.book import Outcome
 from devices.syndication.state.producers import Entry
-from devices.syndication.wire.messages import pack
+from devices.syndication.wire.messages import Publication, pack
 from tests.devices.syndication.state.model import CLIENTS, IDS, QUERIES, Model, Room, in_order, said
 
 
@@ -346,3 +346,16 @@ def test_sets_differences_and_order_are_those_of_a_model_that_evaluates_everythi
     assert room.book.sets.queries.members == len(
         {(q.text, id) for c, q in model.queries.items() for id in model.set_of(c)}
     )
+
+
+def test_what_was_stored_adds_nothing_to_a_producer_that_has_said_all_of_its_metadata() -> None:
+    room, next_room = Room(), Room()
+    room.book.publish("bus", "bus", Publication("a", {"Unit": "C"}, b"\1"), whole=True)
+    assert room.book.restore("a", {"Room": "410", "Unit": "F"}, 1.0) == Outcome()
+    room.book.leave("bus", 5.0)
+    next_room.book.producers.inherit(room.book.producers, 6.0)
+    for book in (room.book, next_room.book):
+        assert book.restore("a", {"Room": "410"}, 1.0) == Outcome()
+        found = book.producers.find("a")
+        assert found is not None
+        assert found.metadata == {"Unit": "C"}

@@ -8,7 +8,7 @@ from typing import Any
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import Entry
 from devices.syndication.storage.database import Stored
-from devices.syndication.storage.store import Store
+from devices.syndication.storage.store import Owner, Store
 from devices.syndication.wire.messages import pack
 from tests.devices.syndication.fakes import Kept
 from tests.helpers.peers import until
@@ -24,10 +24,11 @@ class Memory:
         self.restored: list[tuple[str, Any, float]] = []
         self.ready = 0
         self.faults: list[str] = []
-        self.store = Store(path, bounds, "s", self.faults.append, (0.001, 0.01), pause_s=0.0)
+        self.store = Store(path, bounds, "s", (0.001, 0.01), pause_s=0.0)
 
     def open(self) -> None:
-        self.store.open(asyncio.get_running_loop(), self._restore, self._entries, self._be_ready)
+        owner = Owner(self._restore, self._entries, self._be_ready, self.faults.append)
+        self.store.open(asyncio.get_running_loop(), owner)
 
     def _be_ready(self) -> None:
         self.ready += 1

@@ -24,7 +24,7 @@ class Broker:
 
     def __init__(self, path: Path) -> None:
         self.memory = Memory(path, BOUNDS, "s", lambda _: None)
-        self.book: Book[str] = Book(BOUNDS, self.memory.keeper)
+        self.book: Book[str] = Book(BOUNDS, self.memory)
         self.ready = False
 
     def open(self) -> None:
@@ -62,7 +62,7 @@ async def test_what_is_deleted_right_after_a_reload_does_not_come_back(file: str
     first.say({"Room": "410", "Number": 4})
     await first.end()
     second = Broker(tmp_path / file)
-    second.memory.inherit(second.book, first.book, first.memory.known)
+    second.memory.inherit(second.book, first.memory, first.book)
     second.open()
     second.say({"Number": None})
     assert await second.end() == {"Room": "410"}
@@ -79,6 +79,43 @@ async def test_another_file_is_still_read_after_a_reload(tmp_path: Path) -> None
         last.say(metadata)
         await last.end()
     second = Broker(tmp_path / "p.db")
-    second.memory.inherit(second.book, last.book, last.memory.known)
+    second.memory.inherit(second.book, last.memory, last.book)
     second.open()
     assert await second.end() == {"Type": "T", "Room": "410"}
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_reload_at_any_moment_hands_the_file_over_and_nothing_reads_it_twice(
+    turns: int, tmp_path: Path
+) -> None:
+    last = Broker(tmp_path / "s.db")
+    last.open()
+    last.say({"Room": "410", "Type": "T"})
+    await last.end()
+    first, second = Broker(tmp_path / "s.db"), Broker(tmp_path / "s.db")
+    first.open()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    first.say({"Room": "12"})
+    second.memory.inherit(second.book, first.memory, first.book)
+    first.book.leave("client", 0.0)
+    first.memory.close()
+    second.open()
+    second.say({"Number": 4})
+    assert await second.end() == {"Room": "12", "Type": "T", "Number": 4}
+    third = Broker(tmp_path / "s.db")
+    third.open()
+    assert await third.end() == {"Room": "12", "Type": "T", "Number": 4}
+
+
+async def test_a_reload_of_an_idle_memory_stores_what_changed_by_it(tmp_path: Path) -> None:
+    first, second = Broker(tmp_path / "s.db"), Broker(tmp_path / "s.db")
+    first.open()
+    first.say({"Room": "410"})
+    await until(lambda: first.memory.idle)
+    second.memory.inherit(second.book, first.memory, first.book)
+    first.memory.close()
+    second.open()
+    before = second.memory.counts["stored"]
+    await until(lambda: second.memory.counts["stored"] > before)
+    assert await second.end() == {"Room": "410"}

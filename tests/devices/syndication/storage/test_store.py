@@ -53,7 +53,7 @@ async def test_what_comes_while_the_file_is_read_is_added_to_it_at_the_end(
     second = Memory(first.store.path)
     second.say("d", {"n": 2})
     if inherits:
-        second.store.inherit(None)
+        second.store.renew()
     second.open()
     second.say("a", {"n": 2})
     second.store.close()

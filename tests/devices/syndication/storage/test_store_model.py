@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.book import Book
 from devices.syndication.storage.database import Stored
-from devices.syndication.storage.store import Store
+from devices.syndication.storage.store import Owner, Store
 from devices.syndication.wire.messages import Publication
 from tests.helpers.peers import until
 
@@ -72,11 +72,11 @@ class Broker:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.store = Store(directory / "s.db", BOUNDS, "s", lambda _: None, pause_s=0.0)
+        self.store = Store(directory / "s.db", BOUNDS, "s", pause_s=0.0)
         self.book: Book[str] = Book(BOUNDS, self.store)
         self._ready = asyncio.Event()
-        entries, restore = self.book.producers.entries, self._restore
-        self.store.open(asyncio.get_running_loop(), restore, entries, self._ready.set)
+        owner = Owner(self._restore, self.book.producers.entries, self._ready.set, lambda _: None)
+        self.store.open(asyncio.get_running_loop(), owner)
 
     def _restore(self, row: Stored, gone_s: float) -> None:
         assert not self.book.restore(row.id, row.metadata, gone_s).refused
