@@ -9,7 +9,7 @@ import os
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bus.errors import LinkError, why_of, words_of
 from devices.disk import DiskThread, Done, FileLock
@@ -25,24 +25,26 @@ _AGAIN_S: Final = 2.0
 _CLOSE_S: Final = 2.0
 
 
+class Owner(NamedTuple):
+    """The owner of a file of records. `snapshot()` returns the current ones.
+
+    `on_fault(why)` is called when nothing can be stored, and with "" when it can again.
+    """
+
+    snapshot: Callable[[], Iterable[bytes]]
+    on_fault: Callable[[str], object]
+
+
 class Records:
     """The file of one catalog: a line for each record.
 
-    A file longer than `file_bytes` is refused. `snapshot()` returns the current records. `on_fault(why)` is
-    called when nothing can be stored, and with "" when it can again.
+    A file longer than `file_bytes` is refused.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        name: str,
-        file_bytes: int,
-        snapshot: Callable[[], Iterable[bytes]],
-        on_fault: Callable[[str], object],
-    ) -> None:
+    def __init__(self, path: Path, name: str, file_bytes: int) -> None:
+        self.path = path
         self._stored = self._faults = 0
-        self._path, self._name, self._file_bytes = path, name, file_bytes
-        self._snapshot, self._on_fault = snapshot, on_fault
+        self._name, self._file_bytes = name, file_bytes
         self._changed = self._writing = False
         self._fault = ""
         self._timer: TimerHandle | None = None
@@ -54,25 +56,40 @@ class Records:
         """Numbers for a status page, by their keys."""
         return {"stored": self._stored, "record faults": self._faults}
 
-    def open(self, loop: AbstractEventLoop) -> list[bytes]:
-        """Return the stored records. Raises `LinkError` if the file is not a catalog's, or another has it."""
-        self._loop = loop
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open: its owner has the records."""
+        return self._thread is not None
+
+    def open(self, loop: AbstractEventLoop, owner: Owner) -> list[bytes]:
+        """Return the stored records. Raises `LinkError` if the file is not a catalog's, or another has it.
+
+        Of a file that is open, `owner` is the next owner, who has all that the last one had.
+        """
+        self._loop, self._owner = loop, owner
+        if self._thread is None:
+            return self._begin(loop)
+        owner.on_fault(self._fault)
+        self.keep()
+        return []
+
+    def _begin(self, loop: AbstractEventLoop) -> list[bytes]:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.take()
             records = self._read()
         except BlockingIOError:
-            raise LinkError(f"{self._path}: another catalog stores its services there") from None
+            raise LinkError(f"{self.path}: another catalog stores its services there") from None
         except OSError as error:
             self._lock.release()
-            raise LinkError(f"{self._path}: {why_of(error)}") from error
+            raise LinkError(f"{self.path}: {why_of(error)}") from error
         self._thread = DiskThread("catalog records", loop)
         return records
 
     def _read(self) -> list[bytes]:
-        if not self._path.exists():
+        if not self.path.exists():
             return []
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             data = file.read(self._file_bytes + 1)
         if not data.startswith(HEAD) or len(data) > self._file_bytes:
             raise LinkError("is not the file of a catalog: choose another path, or move it away")
@@ -97,16 +114,16 @@ class Records:
 
     def _data(self) -> bytes:
         self._changed = False
-        return HEAD + b"".join(record + b"\n" for record in self._snapshot())
+        return HEAD + b"".join(record + b"\n" for record in self._owner.snapshot())
 
     def _put(self, data: bytes) -> int:
-        made = self._path.with_name(f".{self._path.name}.new")
+        made = self.path.with_name(f".{self.path.name}.new")
         file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
         with open(file, "wb") as out:
             out.write(data)
             out.flush()
             os.fsync(file)
-        os.replace(made, self._path)
+        os.replace(made, self.path)
         return len(data)
 
     def _written(self, done: Done[int]) -> None:
@@ -127,9 +144,9 @@ class Records:
 
     def _be(self, fault: str) -> None:
         if fault != self._fault:
-            log.warning("%s: %s: %s", self._name, self._path, fault or "services are stored again")
+            log.warning("%s: %s: %s", self._name, self.path, fault or "services are stored again")
             self._fault = fault
-            self._on_fault(fault)
+            self._owner.on_fault(fault)
 
     def close(self) -> None:
         """Write the last changes, and wait for that within a bound. Idempotent."""
@@ -142,5 +159,5 @@ class Records:
             data = self._data()
             thread.submit(lambda: self._put(data), lambda _: None)
         if not thread.end(_CLOSE_S):
-            log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self._path)
+            log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self.path)
         self._lock.release()

@@ -14,7 +14,7 @@ from bus.urls import split_url, url_host
 from devices.dbp.beacon.sending import Sender, announcement
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.device import CatalogSpec, records_of
-from devices.dbp.catalog.records import Records
+from devices.dbp.catalog.records import Owner, Records
 from devices.dbp.catalog.server import Address, Server
 from devices.dbp.catalog.services import Service as Listed
 from devices.device import DeviceSpec
@@ -37,8 +37,7 @@ class Catalog(Service):
         self._addresses = [_address(url) for url in spec.catalog]
         self.server = Server(name, bounds, spec.strict, self._on_change, spec.mirrors, spec.monitor_port)
         path = records_of(spec)
-        snapshot = self.server.registry.snapshot
-        self.records = Records(path, name, bounds.file_bytes, snapshot, self._on_fault) if path else None
+        self.records = Records(path, name, bounds.file_bytes) if path else None
         self._inherited: Sequence[bytes] = ()
         self.beacon = Sender(())
 
@@ -74,7 +73,8 @@ class Catalog(Service):
 
     def start(self, loop: AbstractEventLoop) -> None:
         try:
-            stored = self.records.open(loop) if self.records is not None else ()
+            owner = Owner(self.server.registry.snapshot, self._on_fault)
+            stored = self.records.open(loop, owner) if self.records is not None else ()
             self._restore([*self._inherited, *stored], loop.time())
             self.server.open(loop, self._addresses, self._tries)
         except LinkError:
@@ -106,6 +106,16 @@ class Catalog(Service):
     def follow(self, other: Service) -> None:
         if isinstance(other, Catalog):
             self._inherited = list(other.server.registry.snapshot())
+            if self.records is not None:
+                self.records = other.hand_over(self.records.path) or self.records
+
+    def hand_over(self, path: Path) -> Records | None:
+        """Give away the records of a file that is open; return None if this is not that file."""
+        records = self.records
+        if records is None or records.path != path or not records.is_open:
+            return None
+        self.records = None
+        return records
 
     def stop(self) -> None:
         self.beacon.close()

@@ -10,7 +10,8 @@ HOST: Final = "127.0.0.1"
 FAST: Final = Bounds(interval_s=0.05, interval_min_s=0.05)
 """Bounds of a catalog that notices a silent service within a test."""
 Start = Callable[..., Catalog]
-"""Starts a catalog: its port, `name`, `bounds`, `tries`, and settings of its record."""
+"""Starts a catalog: its port, `name`, `bounds`, `tries`, the `last` one, which it replaces, and settings of
+its record."""
 
 
 def port_of(catalog: Catalog) -> int:

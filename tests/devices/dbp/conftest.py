@@ -19,11 +19,19 @@ async def start() -> AsyncIterator[Start]:
     made: list[Catalog] = []
 
     def begin(
-        port: int = 0, name: str = "catalog", bounds: Bounds = FAST, tries: int = 1, **settings: Any
+        port: int = 0,
+        name: str = "catalog",
+        bounds: Bounds = FAST,
+        tries: int = 1,
+        last: Catalog | None = None,
+        **settings: Any,
     ) -> Catalog:
         told: dict[str, Any] = {"records": "none", "beacon": False} | settings
         spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:{port or free_port()}",), **told)
         made.append(Catalog(name, spec, bounds, tries))
+        if last is not None:
+            made[-1].follow(last)
+            last.close()
         made[-1].start(asyncio.get_running_loop())
         return made[-1]
 

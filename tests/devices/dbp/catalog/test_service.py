@@ -191,6 +191,29 @@ async def test_a_full_disk_is_a_condition_that_ends(start: Start, meet: Meet, tm
     assert catalog.condition == ""
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_catalog_that_replaces_one_goes_on_with_its_file_and_lists_nobody_who_has_left(
+    fails: bool, start: Start, meet: Meet, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "records")
+    first = start(records=file, bounds=Bounds())
+    leaves = meet(first)
+    await leaves.register("Rohan", 5999)
+    await meet(first).register("Gondor", 5998)
+    await until(lambda: first.counts["stored"] > 0 and b"Rohan" in Path(file).read_bytes())
+    if fails:
+        (tmp_path / ".records.new").mkdir()
+    leaves.socket.send([b"", b"</3", b"1", b""])
+    await until(lambda: first.counts["services"] == 1)
+    second = start(port_of(first), records=file, bounds=Bounds(), last=first)
+    assert await meet(second).lists() == ["Gondor"]
+    if fails:
+        await until(lambda: second.condition)
+        (tmp_path / ".records.new").rmdir()
+    await until(lambda: b"Rohan" not in Path(file).read_bytes())
+    await until(lambda: not second.condition)
+
+
 async def test_a_port_that_is_taken_counts_up_only_if_nobody_named_it(start: Start) -> None:
     port = port_of(start())
     with pytest.raises(LinkError, match="Address already in use"):
