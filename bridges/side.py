@@ -334,11 +334,14 @@ class Port(Pipe):
                 side.warn()
         if out is None:
             return
+        if self.inner.answers:
+            self._ask(out)
         if side.hold is not None and side.hold.wanted():
             return side.hold.put(self.stats, self.hand_on, out, since_s)
         if bridge.gate is not None and (bridge.is_late or bridge.gate.lapsed()):
             bridge.gate.owe(side.number, list(payloads(out)), not bridge.is_late)
-            return self.stats.drop("fenced", out.count)
+            self.stats.drop("fenced", out.count)
+            return self._turn_away(out, "fenced")
         if side.stops_in_doubt and bridge.gate is not None and bridge.gate.in_doubt():
             return self.stats.drop(IN_DOUBT, out.count)
         self.hand_on(out)
@@ -350,7 +353,18 @@ class Port(Pipe):
             return
         out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, Stats())
         if out is not None:
-            self.inner.turn_away(payloads(out), LATE)
+            self._ask(out)
+            self._turn_away(out, LATE)
+
+    def _ask(self, batch: Batch) -> None:
+        """Have the entrance note the commands that a device here tells the result of."""
+        if self.inner.answers and self.side.bridge.gate is not None:
+            self.side.bridge.gate.ask(self.side.number, batch)
+
+    def _turn_away(self, batch: Batch, reason: str) -> None:
+        """Have a device tell what became of commands that do not come to it."""
+        if self.inner.answers:
+            self.inner.turn_away(payloads(batch), reason)
 
     def hand_on(self, batch: Batch) -> None:
         """Send messages that have passed all policies to the pipe, and count them as sent."""

@@ -23,6 +23,9 @@ RESULT: Final = "result"
 RESULTS_FULL: Final = "results full"
 """The reason for results that are not told."""
 
+RESULTS_MAX: Final = 1024
+"""The most results that wait to be told, and commands that wait for one: more are not told."""
+
 _TOKEN: Final = Struct(">I")
 _OWN: Final = _TOKEN.pack(events.PATTERN[0])
 _NO_VALUES: Final = _TOKEN.pack(canaries.TOKEN), _TOKEN.pack(Pattern(COMMAND)[0])  # as the last token

@@ -106,6 +106,9 @@ class Entrance(Protocol):
     def in_doubt(self) -> bool:
         """Tell whether another gateway may be forwarding, so that sides stop that must not act twice."""
 
+    def ask(self, side: int, batch: Batch) -> None:
+        """Note the commands in what leaves by a side for a device, which tells what becomes of each."""
+
     def owe(self, side: int, messages: Sequence[bytes], fresh: bool) -> None:
         """Keep messages that did not leave by a side. `fresh`: they came in just now."""
 

@@ -62,7 +62,7 @@ class Gate:
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
-        self._note_devices()
+        self._unanswered = Unanswered(self._device_of, self._note_devices())
         self.window = InOrderWindow(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
         self.keys_of: KeysOf | None = None if self._stamps is None else self.window.keys_of
 
@@ -96,7 +96,7 @@ class Gate:
             if (place := places[old]) is not None:
                 self._replayed[place, frame] = count
         self._sides = tuple(sides)
-        self._note_devices()
+        self._unanswered.revise(self._note_devices(), places)
 
     def keep(self, age_s: float) -> None:
         """Keep frames in the window for `age_s` from now on."""
@@ -114,7 +114,10 @@ class Gate:
         now = self._clock()
         if self.forwarding and not self._may_forward(now):
             self._on_lapse()
-        if self.forwarding and self._may_forward(now):
+        forwards = self.forwarding and self._may_forward(now)
+        if self._devices and (batch := self._with_results(side, batch, now, forwards, stats)) is None:
+            return None
+        if forwards:
             if self._stamps is not None:
                 self._stamps.advance(now)
             rest = self._without_others(batch, stats) if self._sides[side].trunk else batch
@@ -123,15 +126,21 @@ class Gate:
             return self._without_late(side, rest, stats, now) if rest and self._replayed else rest
         self.window.advance(now)
         self.window.hear_all(side, batch, now, stats)
-        if self._devices:
-            self._unanswered.hear(side, batch, now)
         return None
 
-    def _note_devices(self) -> None:
-        """Note the sides with devices that tell what became of commands, and forget commands: they have the
-        numbers of the sides before."""
+    def _with_results(
+        self, side: int, batch: Batch, now: float, forwards: bool, stats: Stats
+    ) -> Batch | None:
+        """Return a batch without the results of devices that are not to be told now."""
+        kept = self._unanswered.hear(side, batch, now, forwards)
+        left = batch.count - (0 if kept is None else kept.count)
+        stats.reject("duplicate" if forwards else "standby", left)
+        return kept
+
+    def _note_devices(self) -> int:
+        """Note the sides with devices that tell what became of commands. Return the others, as bits."""
         self._devices = tuple(number for number, side in enumerate(self._sides) if side.answers)
-        self._unanswered = Unanswered(self._device_of)
+        return sum(1 << number for number, side in enumerate(self._sides) if not side.answers)
 
     def _device_of(self, side: int, command: bytes) -> int:
         """Return the number of the side with the device that a command is for; -1 if it comes to none."""
@@ -174,6 +183,10 @@ class Gate:
             else:
                 kept.append(message)
         return from_payloads(kept) if kept else None
+
+    def ask(self, side: int, batch: Batch) -> None:
+        """Note the commands in what leaves by a side for a device, which tells what becomes of each."""
+        self._unanswered.ask(side, batch, self._clock())
 
     def owe(self, side: int, messages: Sequence[bytes], fresh: bool) -> None:
         """Keep messages that did not leave by a side for the next gateway. `fresh`: they came just now."""

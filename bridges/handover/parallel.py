@@ -137,5 +137,8 @@ class Parallel:
         """Return False: others forward at all times, and receivers know copies."""
         return False
 
+    def ask(self, side: int, batch: Batch) -> None:
+        """Note nothing: the devices of all gateways tell what became of commands."""
+
     def owe(self, side: int, messages: Sequence[bytes], fresh: bool) -> None:
         """Keep nothing: all that enters leaves."""

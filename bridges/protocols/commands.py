@@ -9,12 +9,10 @@ from bridges.protocols.asking import SET, Asked, Asking
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, frame, published
 from bus.quantity.coding import Coding
-from bus.values import RESULT
+from bus.values import RESULT, RESULTS_MAX
 from bus.wire.frame import DATA_BYTES_MAX
 
 Tokens = tuple[int, ...]
-RESULTS = 1024
-"""The most results that wait to be told: some milliseconds of commands that are refused."""
 _WORDS = {"closed": "the wire was lost"}  # for reasons of drops that say too little
 
 
@@ -55,7 +53,7 @@ class Results:
 
     def tell(self, value: Tokens, words: str) -> None:
         """Tell what became of a command to a value."""
-        if len(self._said) < RESULTS:
+        if len(self._said) < RESULTS_MAX:
             self._said.append(frame((*value, *self._result), words.encode()[:DATA_BYTES_MAX]))
         else:
             self.untold += 1

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.handover.unanswered import KEPT_S, MOST, Unanswered
+from bridges.handover.unanswered import KEPT_S, Unanswered
 from bridges.policy import Policy
+from bus.values import RESULTS_MAX
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import unpack
@@ -90,7 +91,7 @@ def test_an_old_command_is_forgotten() -> None:
 
 
 def test_many_commands_are_bounded_and_the_rest_is_counted() -> None:
-    kept = Unanswered(lambda *_: 2)
-    kept.hear(0, from_payloads([message("m/set", b"%d" % n) for n in range(MOST + 5)]), 0.0)
-    assert len(kept.take_results(1.0)) == MOST
+    kept = Unanswered(lambda *_: 2, 0b11)
+    kept.hear(0, from_payloads([message("m/set", b"%d" % n) for n in range(RESULTS_MAX + 5)]), 0.0, False)
+    assert len(kept.take_results(1.0)) == RESULTS_MAX
     assert kept.untold == 5
