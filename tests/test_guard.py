@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from contextlib import closing
-from socket import create_server, socket
+from socket import SO_REUSEADDR, SOL_SOCKET, create_connection, create_server, socket
 
 import pytest
 
@@ -22,6 +22,17 @@ def test_a_port_that_was_lent_and_given_back_may_not_be_bound_by_its_number() ->
         pass
     with closing(create_server(("127.0.0.1", port))):
         pass
+
+
+def test_a_lent_port_with_a_connection_that_is_ending_may_not_be_bound_by_its_number_either() -> None:
+    with create_server(("127.0.0.1", 0)) as server, create_connection(lent := server.getsockname()) as client:
+        server.accept()[0].close()  # first: its end of the connection stays for a minute
+        assert client.recv(1) == b""
+    with socket() as strict, pytest.raises(OSError, match="in use"):
+        strict.bind(lent)
+    with socket() as later, pytest.raises(pytest.fail.Exception, match=f"binds port {lent[1]} by number"):
+        later.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        later.bind(lent)
 
 
 def test_a_port_of_another_process_of_tests_may_not_be_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from socket import AF_INET, AF_INET6, socket
+from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOL_SOCKET, socket
 from typing import Any, Final
 
 import pytest
@@ -88,10 +88,14 @@ def _check_bind(sock: Any, address: Any) -> None:
 
 
 def _check_lent(sock: Any, address: Any) -> None:
-    """Fail a test that binds a lent port which is free. One that is in use is refused by the kernel, too."""
+    """Fail a test that binds a lent port which it can have: one that is in use is refused by the kernel, too.
+
+    With `SO_REUSEADDR`, it can have one of which a connection is only ending.
+    """
     _probing.append(sock)
     try:
         with socket(sock.family, sock.type) as probe:
+            probe.setsockopt(SOL_SOCKET, SO_REUSEADDR, sock.getsockopt(SOL_SOCKET, SO_REUSEADDR))
             probe.bind(address)
     except OSError:
         return
