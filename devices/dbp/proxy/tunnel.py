@@ -25,6 +25,8 @@ HELLO_S: Final = 5.0
 PING_S: Final = 5.0
 SILENT_S: Final = 15.0
 CONNECT_S: Final = 5.0
+NUMBERS: Final = 1 << 32
+"""The numbers of streams on the wire. After its last one, a side begins anew with those that are free."""
 WAITING_BYTES: Final = 4 << 20
 """The bytes that may wait for the other side: all openings, the longest offer, and data."""
 _REASONS: Final = ("not offered", "streams full", "cannot connect")
@@ -198,12 +200,20 @@ class Tunnel:
         if self._opened_by(self._next) >= STREAMS_MAX:
             self.refuse("streams full")
             return False
-        stream = self._streams[self._next] = _Stream(self._next)
-        self._next += 2
+        number = self._number()
+        stream = self._streams[number] = _Stream(number)
         self.counts["opened"] += 1
         self._write(wire.pack_open(stream.number, target))
         self._join(stream, reader, writer)
         return True
+
+    def _number(self) -> int:
+        """Return the next number for a stream of this side."""
+        while True:
+            number = self._next
+            self._next = number + 2 if number + 2 < NUMBERS else 2 - number % 2
+            if number not in self._streams:
+                return number
 
     def refuse(self, reason: str) -> None:
         """Count a refused connection."""
@@ -294,7 +304,8 @@ class Tunnel:
                         writer.write(data)
                         await writer.drain()
                 stream.owed -= len(data)
-                self._write(wire.pack_credit(stream.number, len(data)))
+                if self._streams.get(stream.number) is stream:
+                    self._write(wire.pack_credit(stream.number, len(data)))
         finally:
             if writer.is_closing():
                 self._drop(*stream.rest())
@@ -325,7 +336,8 @@ class Tunnel:
 
     def _end(self, stream: _Stream, reason: str) -> None:
         """End a stream from this side. Idempotent."""
-        if self._streams.pop(stream.number, None) is not None:
+        if self._streams.get(stream.number) is stream:
+            del self._streams[stream.number]
             self._write(wire.pack_close(stream.number, reason))
         stream.end()
 

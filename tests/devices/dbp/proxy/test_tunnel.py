@@ -242,3 +242,41 @@ async def test_what_came_for_a_connection_that_cannot_be_made_is_counted(
         await until(lambda: one.counts["bytes_dropped"] == len(b"an ordermore"))
         far.close()
         await served
+
+
+@pytest.mark.parametrize(("dialled", "numbers"), [(True, [1, 3, 5, 7]), (False, [2, 4, 6])])
+async def test_after_its_last_number_a_side_begins_anew_with_those_that_are_free(
+    dialled: bool, numbers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tunnel, "NUMBERS", 8)
+    near, far = socket.socketpair()
+    one = Tunnel(*await open_stream(sock=near), dialled, Hello("near", ""), Nothing())
+    served = asyncio.create_task(one.run())
+    reader, writer = await asyncio.open_connection(sock=far)
+    writer.write(wire.pack_hello(Hello("far", "")))
+    await until(lambda: one.far.id)
+    opened, clients = list[int](), list[socket.socket]()
+
+    async def open_one() -> None:
+        client, end = socket.socketpair()
+        clients.append(client)
+        assert one.open(Target("any", "router"), *await open_stream(sock=end))
+        while True:
+            head = wire.read_head(await reader.readexactly(HEAD.size))
+            assert head is not None
+            await reader.readexactly(head.size)
+            if head.kind == wire.OPEN:
+                return opened.append(head.stream)
+
+    for _ in range(9):
+        await open_one()
+        if len(opened) > 1:  # the first one lasts
+            writer.write(wire.pack_close(opened[-1]))
+            await until(lambda: one.streams == 1)
+    assert opened == [numbers[0], *(numbers[1:] * 4)][:9]
+    writer.write(wire.pack(wire.DATA, opened[0], b"still there"))
+    assert await asyncio.to_thread(clients[0].recv, 100) == b"still there"
+    writer.close()
+    await served
+    for client in clients:
+        client.close()
