@@ -24,7 +24,7 @@ from bridges.media.tcp.link import tcp_link
 from bridges.media.tcp.medium import Tcp
 from bridges.protocols.lines.protocol import Lines
 from bus.errors import words_of
-from bus.hub import Hub
+from bus.hub import Hub, Pipe
 from bus.serving.limits import Limits
 from bus.serving.streams import StreamListener
 from bus.tmq.broker import Broker
@@ -35,6 +35,7 @@ from bus.transports.options import Tls
 from bus.transports.seats import Seat
 from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
+from bus.wire.batch import Batch
 from bus.wire.frame import pack
 from bus.wire.sp import HANDSHAKE
 from devices.dbp.catalog.bounds import Bounds as CatalogBounds
@@ -45,7 +46,6 @@ from devices.dbp.zeromq import zmtp
 from devices.dbp.zeromq.sockets import Socket
 from devices.syndication.bounds import Bounds as SyndicationBounds
 from devices.syndication.server import Server as Syndication
-from tests.helpers.peers import Ear
 
 DESCRIPTORS = 256
 HOST = "127.0.0.1"
@@ -89,18 +89,17 @@ def tls_of(place: Path) -> Tls:
     return Tls(str(place / "ca.pem"), str(place / "own.pem"))
 
 
-class _Echo(Ear):
-    """A pipe that says again all that it hears, to its sender, too."""
+class _Echo(Hub):
+    """A hub that says to each peer what it said, and to no other: what many say costs no more than that."""
 
-    def send(self, batch: Any) -> None:
-        super().send(batch)
-        self.hub.publish(batch, self)
+    def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
+        if origin is not None:
+            self.give(origin, batch)
 
 
 def _on_bus(make: Callable[[Path], Any]) -> Open:
     def opened(loop: AbstractEventLoop, place: Path) -> Opened:
-        hub, link = Hub(), make(place)
-        _Echo(hub)
+        hub, link = _Echo(), make(place)
         link.open(hub, loop)
         scheme, _, where = link.url.partition("://")
         address = where if scheme == "ipc" else (HOST, int(where.rstrip("/").rpartition(":")[2]))
