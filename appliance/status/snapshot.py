@@ -5,6 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from appliance.status.conditions import judged
@@ -188,10 +189,10 @@ def twins(reports: Iterable[Report]) -> dict[str, list[str]]:
     """Return the hosts of each gateway whose claims for one lease come from several to a broker here."""
     found = dict[str, set[str]]()
     for lease in (lease for report in reports for lease in report.leases):
-        for name in {one.name for one in lease.candidates}:
-            hosts = {one.host for one in lease.candidates if one.name == name and _is_heard(one)}
-            if len(hosts) > 1:
-                found.setdefault(name, set()).update(hosts)
+        there = [one for one in lease.candidates if _is_heard(one)]
+        for one, other in combinations(there, 2):
+            if one.name == other.name and (one.host != other.host or one.is_beside(other)):
+                found.setdefault(one.name, set()).update((one.host, other.host))
     return {name: sorted(hosts) for name, hosts in found.items()}
 
 
@@ -302,7 +303,8 @@ def _service(part: str, report: Report, copies: Mapping[tuple[str, str], str]) -
 
 def _candidates(lease: "Lease", copies: Mapping[tuple[str, str], str]) -> list[Record]:
     """Return the candidates for a lease. `part` is the id of the candidate's bridge, "" if it is unknown."""
-    return [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
+    rows = [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
+    return [{key: value for key, value in row.items() if key != "known_ms"} for row in rows]
 
 
 def roles(parts: Iterable[ShownPart]) -> Iterator[Record]:

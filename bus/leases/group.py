@@ -35,11 +35,15 @@ class Terms:
     hold_down_s: float = HOLD_DOWN_S
 
 
+BESIDE_MS: Final = 2000
+"""The last claim of a process that is started again may come late, but not so late."""
+
+
 class CandidateStatus(NamedTuple):
     """One candidate, for a status page.
 
     `order`: 0 is the best. `holding`: the candidate says that it forwards. `host` is where its claims come
-    from.
+    from, `known_ms` since when.
     """
 
     name: str
@@ -48,6 +52,12 @@ class CandidateStatus(NamedTuple):
     holding: bool
     silent_ms: int
     host: str = ""
+    known_ms: int = 0
+
+    def is_beside(self, other: "CandidateStatus") -> bool:
+        """Return whether each of two was heard well after the other had begun: none is a later start."""
+        both_ms = min(self.known_ms - other.silent_ms, other.known_ms - self.silent_ms)
+        return both_ms > BESIDE_MS
 
 
 class Lease(NamedTuple):
@@ -82,6 +92,10 @@ class Member:
     ready_s: float | None = None  # since when, without a break
     resigned_s: float = -inf
     rival: Rival | None = None
+    first_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first_s = self.heard_s
 
     def heard(self, claim: Claim, now: float, lease_s: float) -> None:
         """Note a claim of a candidate, which renews its lease by `lease_s`. Silence for one is a break."""
@@ -108,8 +122,9 @@ class Member:
     def status(self, now: float) -> CandidateStatus:
         """Return what a status page shows of this candidate."""
         claim = self.claim
-        silent_ms = int(1000 * (now - self.heard_s))
-        return CandidateStatus(claim.name, claim.order, self.fit(now), claim.holding, silent_ms, self.host)
+        silent_ms, known_ms = int(1000 * (now - self.heard_s)), int(1000 * (now - self.first_s))
+        fit = self.fit(now)
+        return CandidateStatus(claim.name, claim.order, fit, claim.holding, silent_ms, self.host, known_ms)
 
 
 @dataclass(slots=True, eq=False)

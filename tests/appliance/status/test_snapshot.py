@@ -11,6 +11,7 @@ import pytest
 from appliance.status.overlay import marks
 from appliance.status.rows import bare
 from appliance.status.snapshot import snapshot
+from appliance.status.snapshot import twins as of_one_name
 from appliance.status.terminal import page
 from appliance.status.view import Besides
 from appliance.web.metrics import render
@@ -227,3 +228,18 @@ def test_rows_say_of_which_part_they_are(key: str) -> None:
     status = status_of(appliance_of(loads(text, "t.yaml"), "gw"))
     assert status[key][0]["part"] == status["parts"][0]["id"] == "broker m"
     assert [one["kind"] for one in status["brokers"]] == ["broker", "page"]
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "known_ms", "found"),
+    [(100, 5000, {"gw": ["10.0.0.1"]}), (5100, 5000, {}), (900, 1000, {}), (100, 1000, {})],
+    ids=["two", "a start anew", "one that has just come", "one whose last claim came late"],
+)
+def test_two_gateways_of_one_name_behind_one_address_are_known_by_their_claims(
+    silent_ms: int, known_ms: int, found: dict[str, list[str]]
+) -> None:
+    first = CandidateStatus("gw", 0, True, True, silent_ms, "10.0.0.1", 9000)
+    second = CandidateStatus("gw", 0, True, False, 50, "10.0.0.1", known_ms)
+    other = CandidateStatus("other", 1, True, False, 50, "10.0.0.1", 9000)
+    lease = Lease((1,), "x", 1, "gw", 100, (first, second, other))
+    assert of_one_name([Report("b", "broker", leases=[lease])]) == found
