@@ -115,8 +115,11 @@ class Gate:
         if self.forwarding and not self._may_forward(now):
             self._on_lapse()
         forwards = self.forwarding and self._may_forward(now)
-        if self._devices and (batch := self._with_results(side, batch, now, forwards, stats)) is None:
-            return None
+        if self._devices:
+            kept = self._with_results(side, batch, now, forwards, stats)
+            if kept is None:
+                return None
+            batch = kept
         if forwards:
             if self._stamps is not None:
                 self._stamps.advance(now)

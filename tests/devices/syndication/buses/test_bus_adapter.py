@@ -181,7 +181,9 @@ async def test_nor_does_it_come_back_from_the_database(tmp_path: Path) -> None:
         guest = await here.guest()
         await guest.subscribe("")  # served when the file has been read
         await guest.told(difference([ID]))
-        assert here.server.exchange.book.producers.find(ID).metadata == METADATA
+        found = here.server.exchange.book.producers.find(ID)
+        assert found is not None
+        assert found.metadata == METADATA
 
 
 async def test_a_rule_hears_its_own_bus_only() -> None:
