@@ -19,6 +19,7 @@ from tests.bridges.support import SIZES, frame, recorder, say
 from tests.bus.embedded.support import small_node
 from tests.helpers.links import tcp_link
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
 SMALL: Any = small_node(["tcp"])
 
@@ -95,9 +96,8 @@ async def test_longer_ones_are_skipped_and_counted() -> None:
 
 async def test_a_gateway_that_goes_and_comes_back_is_dialled_again() -> None:
     hub = Hub()
-    heard = recorder(hub)
-    with gateway(hub) as link:
-        port = port_of(link)
+    heard, port = recorder(hub), free_port()
+    with gateway(hub, port) as link:
         node = Hearing(Tcp("127.0.0.1", port))
         await until(lambda: node.poll() and len(link.pipes) == 1)
     await until(lambda: not node.poll())

@@ -13,6 +13,7 @@ from bus.wire.frame import SUB
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import SUBSCRIBE, ReferenceBroker, packed, packet, processed, say
 
 
@@ -161,7 +162,7 @@ async def test_other_settings_reach_the_brokers_and_what_waits(net: Network) -> 
 
 async def test_a_side_that_subscribes_to_nothing_is_up_while_a_broker_answers(net: Network) -> None:
     """Or a bridge that only publishes could not fail over, and nobody would see that its broker is away."""
-    broker = net.broker()
+    broker = net.broker(f"tcp://127.0.0.1:{free_port()}")
     bus = await net.bus(broker, subscribe=())
     assert broker.registry.of(bus.address) == []
     broker.close()

@@ -273,7 +273,7 @@ async def test_silence_in_the_handshake_ends_it(house: House) -> None:
 
 async def test_it_connects_again_and_again(house: House) -> None:
     dealer, first, second = house.ours("dealer"), house.ours("router"), house.ours("router")
-    port = first.bind(HOST, 0)
+    port = first.bind(HOST, free_port())
     dealer.connect(HOST, port)
     await until(lambda: dealer.peers == 1)
     first.close()
