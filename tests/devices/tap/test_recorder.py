@@ -361,7 +361,7 @@ async def test_a_journal_that_somebody_writes_is_left_alone(tmp_path: Path) -> N
 async def test_without_its_library_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("devices.child.find_spec", lambda name: None)
+    monkeypatch.setattr("bus.extras.find_spec", lambda name: None)
     recorder = Recorder("recorder", "gw", tmp_path)
     with pytest.raises(OSError, match=r"pip install 'buscoupler\[capture\]'"):
         recorder.open(asyncio.get_running_loop())
