@@ -21,7 +21,7 @@ PCAPNG: Final = Format(
 FORMATS: Final = (
     Format(
         key="candump",
-        help="log of candump -L, for canplayer; what its console shows is read, too",
+        help="log of candump -L; its console is read, too",
         suffixes=(".log", ".candump"),
         reads="capture.formats.candump:read",
         writes="capture.formats.candump:Writer",
