@@ -4,140 +4,23 @@ import asyncio
 import logging
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 
 import pytest
 
-from bus.leases.candidacy import UNREAD_S, Candidacy
+from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate
 from bus.leases.link import BrokerLink
 from bus.leases.wire import Grant
 from bus.machine.stops import Turns
-from bus.machine.wake_hook import WakefulLoop
 from bus.tmq.wire import RELAYS, Address, Hello, pack_hello
+from tests.bus.leases.candidacies import Loop, Standby, Told, ignore
 from tests.bus.leases.failover_world import World
 from tests.helpers.peers import until
 
 
-class Timer:
-    def cancel(self) -> None:
-        pass
-
-
-class Loop:
-    """An event loop, as far as a candidacy without brokers uses it."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.due: list[tuple[float, Callable[[], None]]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        self.due.append((self.now + delay_s, call))
-        return Timer()
-
-    def run(self, seconds: float) -> None:
-        end_s = self.now + seconds
-        while self.due and min(self.due)[0] <= end_s:
-            at_s, call = self.due.pop(self.due.index(min(self.due)))
-            self.now = max(self.now, at_s)
-            call()
-        self.now = end_s
-
-
-class Told:
-    """What a gate is told of a time in which nothing was heard."""
-
-    forwarding = False
-
-    def __init__(self) -> None:
-        self.before_s: list[float] = []
-
-    def blind(self, before_s: float) -> None:
-        self.before_s.append(before_s)
-
-    def noted(self) -> dict[str, int]:
-        return {}
-
-    def lag_s(self) -> float:
-        return 0.0
-
-    def pause(self) -> None:
-        pass
-
-    def purge(self) -> None:
-        pass
-
-    def resume(self, since_s: float | None = None) -> int:
-        return 0
-
-    def queued(self) -> int:
-        return 0
-
-
-def ignore(*_: object, **__: object) -> None:
-    """Record no event."""
-
-
 def fail() -> Sequence[str]:
     raise RuntimeError("on purpose")
-
-
-class Behind(WakefulLoop):
-    """A loop that says when all is read as the test has it; the rest is `Loop`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.clock, self.asked = Loop(), list[Callable[[], object]]()
-
-    def time(self) -> float:
-        return self.clock.now
-
-    def call_later(self, delay: float, callback: Callable[..., None], *_: object, **__: object) -> Timer:  # type: ignore[override]
-        return self.clock.call_later(delay, callback)
-
-    def call_when_all_read(self, function: Callable[[], object]) -> None:
-        self.asked.append(function)
-
-    def read_all(self) -> None:
-        asked, self.asked = self.asked, []
-        for call in asked:
-            call()
-
-
-class Standby:
-    """A candidate that has heard that another, of id `holder`, holds the lease; or nobody."""
-
-    def __init__(self, holder: int = 9, behind: Behind | None = None) -> None:
-        self.loop, self.gate = Loop() if behind is None else behind.clock, Told()
-        self.candidate = Candidate((1,), "x", 5, 1, 1)
-        self.links_down: Callable[[], Sequence[str]] = lambda: ()
-        self.told: list[tuple[str, int]] = []
-        self.freed = 0
-        self.candidacy = Candidacy(
-            self.candidate, [], self.gate, lambda: self.links_down(), self._note, freed=self._count
-        )
-        self.candidacy.open(self.loop if behind is None else behind)  # type: ignore[arg-type]
-        self.candidate.reached(0, "up", self.loop.now)
-        self.candidate.heard(
-            0, Grant((1,), "x", acting=holder > 0, holder=holder, lease_ms=250), self.loop.now
-        )
-        self.loop.run(0.5)
-
-    def _note(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
-        self.told.append((cause, level))
-
-    def _count(self) -> None:
-        self.freed += 1
-
-    def hear(self, holder: int) -> None:
-        """Hear from the broker who holds the lease; 0 is nobody."""
-        grant = Grant((1,), "x", granted=holder == 5, acting=holder == 9, holder=holder, lease_ms=250)
-        self.candidate.heard(0, grant, self.loop.now)
-        self.candidacy.judge()
 
 
 @pytest.mark.parametrize("holder", [0, 5])
@@ -162,87 +45,6 @@ def test_a_broker_that_is_gone_says_nothing_of_who_holds_the_lease() -> None:
     one.candidate.reached(0, "up", one.loop.now)
     one.hear(0)
     assert one.freed == 1
-
-
-@pytest.mark.parametrize(("stall_s", "trusts"), [(0.9, True), (1.2, False)])
-def test_a_standby_trusts_what_waited_in_its_sockets_through_a_short_stall(
-    stall_s: float, trusts: bool
-) -> None:
-    one = Standby()
-    assert one.candidate.ready
-    one.gate.before_s.clear()
-    one.loop.now += stall_s
-    one.loop.run(0.05)
-    assert one.candidate.ready == trusts
-    one.loop.run(0.5)
-    assert one.candidate.ready
-    assert bool(one.gate.before_s) != trusts
-
-
-@pytest.fixture
-def behind() -> Iterator[Behind]:
-    with closing(Behind()) as loop:
-        yield loop
-
-
-def test_a_standby_that_slept_is_ready_when_it_has_read_what_waited_in_its_sockets(behind: Behind) -> None:
-    one = Standby(behind=behind)
-    assert not one.candidate.ready
-    behind.read_all()
-    one.loop.run(0.1)
-    assert one.candidate.ready
-    one.loop.now += 1.2
-    one.loop.run(0.5)
-    assert not one.candidate.ready
-    assert len(behind.asked) == 1
-    behind.read_all()
-    read_s = one.loop.now
-    one.loop.run(0.1)
-    assert one.candidate.ready
-    assert one.gate.before_s[-1] == read_s
-
-
-def test_a_standby_that_never_has_read_all_is_ready_after_a_bounded_time(behind: Behind) -> None:
-    one = Standby(behind=behind)
-    one.loop.run(UNREAD_S - 0.6)
-    assert not one.candidate.ready
-    one.loop.run(0.2)
-    assert one.candidate.ready
-    assert one.gate.before_s[-1] > one.loop.now - 0.2
-
-
-def test_a_holder_that_slept_for_a_lease_listens_anew() -> None:
-    one = Standby()
-    one.candidate.state = "active"
-    one.loop.now += 0.3
-    one.loop.run(0.05)
-    assert not one.candidate.holding
-    assert not one.candidate.ready
-
-
-@pytest.mark.parametrize("other_forwards", [True, False])
-def test_a_holder_that_slept_trusts_what_waited_unless_another_forwarded_meanwhile(
-    other_forwards: bool,
-) -> None:
-    world = World(7, 1, 2, hold_down_s=1.0)
-    world.run(2.0)
-    (first,) = world.forwarding()
-    one = world.gateways[first]
-    if not other_forwards:
-        world.kill(1 - first)
-    one.process.frozen = True
-    world.run(2.0)
-    assert world.forwarding() == ([1 - first] if other_forwards else [])
-    world.kill(1 - first)
-    world.run(2.0)
-    one.gate.told.clear()
-    woke_s = world.now
-    one.process.thaw()
-    world.run(3.0)
-    assert world.forwarding() == [first]
-    assert [what for what, at_s in one.gate.told if at_s >= woke_s] == (
-        ["blind", "resume"] if other_forwards else ["resume"]
-    )
 
 
 def holder(brokers: int = 1) -> World:
