@@ -299,7 +299,8 @@ def problem(marker: Any, value: Any) -> str:
     if isinstance(marker, Range) and not marker.low <= value <= marker.high:
         return f"{value} is out of range: {marker}"
     if isinstance(marker, Length) and not marker.low <= len(value) <= marker.high:
-        return f"{len(value)} given; it takes {marker.low} to {marker.high}"
+        most = f" to {marker.high}" if marker.high > marker.low else ""
+        return f"{len(value)} given; it takes {marker.low}{most}"
     if isinstance(marker, Ref):
         return "" if marker.is_name(value) else problem(marker.address, value)
     if isinstance(marker, Check):

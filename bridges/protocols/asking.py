@@ -38,8 +38,9 @@ class Asked(Valued):
             raise ValueError("min and max are of values that are written: add write: true")
         if self.low is not None and self.high is not None and not self.low <= self.high:
             raise ValueError("min is above max")
-        if self.write and self.bit is not None:
-            raise ValueError("one bit of a register cannot be written: others could change meanwhile")
+        if self.write and (self.bit, self.bits) != (None, None):
+            some = "some bits" if self.bit is None else "one bit"
+            raise ValueError(f"{some} of a register cannot be written: others could change meanwhile")
         if self.write and len(self.pattern) >= TOKENS_MAX:
             raise ValueError(f"pattern: its commands need one name more, so at most {TOKENS_MAX - 1}")
         if not (self.read or self.write):

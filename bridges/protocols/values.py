@@ -12,12 +12,13 @@ from bus.key_types import Names
 from bus.quantity.coding import Coding
 from bus.quantity.forms import Form
 from bus.quantity.quantity import Quantity
-from bus.quantity.raw import TEXT, Layout, Order, Type, size_of
+from bus.quantity.raw import FLOATS, TEXT, Layout, Order, Type, size_of
 from bus.quantity.scale import Scale
 from bus.quantity.settings import OffsetSetting, OrderSetting, ScaleSetting, check_scaled
 from bus.schema import Check, Length, Means, Range, Record, Single
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})|0x[0-9a-fA-F]{1,16}")  # as everywhere in a file
+Bit = Annotated[int, Range(0, 63)]
 UnitText = Annotated[str, Length(0, 32)]
 FormSetting = Annotated[
     Form, "the data of frames: the shortest decimal, a double of 8 bytes, or JSON with `v`, `unit` and `t`"
@@ -33,10 +34,11 @@ def _number(text: str) -> int:
     return int(text, 0)
 
 
-def _bounds(type_: Type) -> tuple[int, int]:
+def _bounds(type_: Type, width: int) -> tuple[int, int]:
     """Return the least and the greatest number that has a text: of bits and bytes, 0 and 1."""
-    bits = 1 if type_ == "bool" else 8 * (size_of(type_) or 0)
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if type_[0] == "i" else (0, (1 << bits) - 1)
+    if type_.startswith("bcd"):
+        return 0, 10 ** (width // 4) * (1 << width % 4) - 1
+    return (-(1 << width - 1), (1 << width - 1) - 1) if type_[0] == "i" else (0, (1 << width) - 1)
 
 
 Choices = Annotated[
@@ -57,8 +59,8 @@ class Valued(Record):
     pattern: Annotated[Names, Length(1, 255), "of the frames with its values"]
     type: Annotated[
         Type | None,
-        "`u`, `i`, `f`: unsigned, signed, floating, and the bits; `bits` and `ascii` have a length. By "
-        "default `u16`; of a single bit `bool`",
+        "`u`, `i`, `f`: unsigned, signed, floating, and the bits; `bcd`: a digit in every four bits; "
+        "`linear11`: of PMBus; `bits` and `ascii` have a length. By default `u16`; of a single bit `bool`",
     ] = None
     order: OrderSetting = None
     scale: ScaleSetting = 1
@@ -68,18 +70,38 @@ class Valued(Record):
         tuple[Annotated[int, Range(0, (1 << 64) - 1)], ...],
         Length(0, 16),
         Single(),
-        "numbers, as sent, by which the device says that it has no value",
+        "numbers, as sent, by which the device says that it has no value; with `bits` what these are, of a "
+        "`bool` its register",
     ] = ()
     choices: Annotated[Choices, "text that stands for some numbers, as sent"] = field(default_factory=dict)
-    bit: Annotated[Annotated[int, Range(0, 63)] | None, "of a `bool`: which bit it is, 0 the lowest"] = None
+    bit: Annotated[Bit | None, "of a `bool`: which bit it is, 0 the lowest"] = None
+    bits: Annotated[
+        Annotated[tuple[Bit, ...], Length(2, 2)] | None,
+        "the lowest and the highest bit of a value that does not fill its register: `[8, 15]` of a `u16` is "
+        "its high byte, `[0, 12]` of an `i16` has its sign in bit 12. Only read",
+    ] = None
 
     @property
     def texts(self) -> Mapping[int, str]:
         """The choices by number: keys in a file are text. Of a signed type, 0xFFFF as sent is -1."""
-        bits = 8 * (size_of(self.value_type) or 0)
+        bits = self._width
         negative = 1 << bits - 1 if self.value_type[0] == "i" else 1 << bits
         found = ((int(number, 0), text) for number, text in self.choices.items())
         return {n - (1 << bits) if negative <= n < 1 << bits else n: text for n, text in found}
+
+    @property
+    def _field(self) -> tuple[int, int] | None:
+        """The lowest and the highest bit of the value, None for all of its bytes."""
+        if self.bit is not None:
+            return self.bit, self.bit
+        return None if self.bits is None else (self.bits[0], self.bits[1])
+
+    @property
+    def _width(self) -> int:
+        """The bits of its number."""
+        if self.value_type == "bool":
+            return 1
+        return self.bits[1] - self.bits[0] + 1 if self.bits else 8 * (size_of(self.value_type) or 0)
 
     @property
     def value_type(self) -> Type:
@@ -93,16 +115,31 @@ class Valued(Record):
         wanted = size_of(self.value_type)
         if wanted is not None and wanted != size_bytes and self.value_type != "bool":
             raise ValueError(f"type {self.value_type} has {wanted} bytes, not {size_bytes}")
-        if (self.value_type in TEXT or self.value_type[0] == "f") and self.choices:
+        if self.value_type in TEXT | FLOATS and self.choices:
             raise ValueError(f"type {self.value_type} has no choices")
         if self.bit is not None and (self.value_type != "bool" or self.bit >= 8 * size_bytes):
             raise ValueError(f"bit is for type bool, and 0 to {8 * size_bytes - 1}")
+        if self.bits is not None:
+            self._check_bits(self.bits, 8 * size_bytes)
         self._check_choices()
 
+    def _check_bits(self, bits: tuple[int, ...], width: int) -> None:
+        if self.value_type in TEXT | FLOATS:
+            raise ValueError(f"type {self.value_type} has no bits: they are of integers and bool")
+        if self.bit is not None:
+            raise ValueError("bit and bits: one of them")
+        if not bits[0] <= bits[1] < width:
+            raise ValueError(f"bits: the lowest, then the highest, from 0 to {width - 1}")
+        if self.value_type != "bool" and any(number >> self._width for number in self.no_value):
+            raise ValueError(
+                f"no_value: of the {self._width} bits alone, so at most {(1 << self._width) - 1}"
+            )
+
     def _check_choices(self) -> None:
-        low, high = _bounds(self.value_type)
+        low, high = _bounds(self.value_type, self._width)
         if (wrong := next((number for number in self.texts if not low <= number <= high), None)) is not None:
-            raise ValueError(f"choices: {wrong} does not fit type {self.value_type}")
+            some = f"{self._width} bits of " if self.bits else ""
+            raise ValueError(f"choices: {wrong} does not fit {some}type {self.value_type}")
         if len(self.texts) < len(self.choices):
             raise ValueError("two choices are the same number")
         if len(set(self.choices.values())) < len(self.choices):
@@ -112,7 +149,7 @@ class Valued(Record):
         """Return how the bytes of the value are read and written; `order` holds where the record has none."""
         layout = Layout(self.value_type, size_bytes, self.order or order)
         scale = Scale.of(self.scale, self.offset)
-        return Coding(layout, scale, frozenset(self.no_value), self.texts, self.bit)
+        return Coding(layout, scale, frozenset(self.no_value), self.texts, self._field)
 
     def quantity(self, form: Form) -> Quantity:
         """Return the description of the value."""

@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import isfinite
 
 from bus.quantity.forms import Form, Value, read, text_in, text_of
-from bus.quantity.raw import TEXT, Layout, Raw, pack, shortest32, unpack
+from bus.quantity.raw import FLOATS, TEXT, Layout, Raw, pack, part, shortest, unpack
 from bus.quantity.scale import PLAIN, Number, Scale, decimal_of
 
 
@@ -14,16 +14,17 @@ from bus.quantity.scale import PLAIN, Number, Scale, decimal_of
 class Coding:
     """The way from bytes to a value and back.
 
-    `no_value`: raw numbers, as unsigned integers of all bytes, by which the device says that it has none.
-    `choices`: the text of some raw numbers, which stands for them both ways. `bit`: the one bit of all bytes,
-    0 the lowest, that a `bool` is; None: it is true if any is set.
+    `no_value`: raw numbers, as unsigned integers of all bytes, by which the device says that it has none;
+    with `bits`, of these, unless the value is a `bool`. `choices`: the text of some raw numbers, which stands
+    for them both ways. `bits`: the lowest and the highest bit of the value, 0 the lowest of all bytes; None:
+    it has them all.
     """
 
     layout: Layout
     scale: Scale = PLAIN
     no_value: frozenset[int] = frozenset()
     choices: Mapping[int, str] = field(default_factory=dict)
-    bit: int | None = None
+    bits: tuple[int, int] | None = None
 
     def decode(self, data: bytes, as_number: bool = False) -> Value | None:
         """Return the value in the bytes of a device; None if the device says that it has none.
@@ -32,17 +33,17 @@ class Coding:
 
         Raises ValueError for bytes that are no value, such as text that is not ASCII.
         """
-        if self.no_value and self._unsigned(data) in self.no_value:
+        if self.no_value and self._sent(data) in self.no_value:
             return None
-        raw = unpack(data, self.layout) if self.bit is None else bool(self._unsigned(data) >> self.bit & 1)
+        raw = self._raw_in(data)
         if isinstance(raw, str):
             return raw
         if self.choices and raw in self.choices and not as_number:
             return self.choices[int(raw)]
         if isinstance(raw, bool):
             return raw
-        if self.layout.type == "f32" and raw - raw == 0:
-            return self.scale.value(Decimal(shortest32(raw)))
+        if self.layout.type in ("f16", "f32") and raw - raw == 0:
+            return self.scale.value(Decimal(shortest(raw, self.layout.type)))
         return self.scale.value(raw)
 
     def by_ten(self, power: int) -> "Coding":
@@ -50,8 +51,18 @@ class Coding:
         return replace(self, scale=self.scale._replace(scale=self.scale.scale.scaleb(power)))
 
     def _unsigned(self, data: bytes) -> int:
-        size = self.layout.size_bytes
-        return int(unpack(data, Layout("u64", size, self.layout.order)))
+        return int(unpack(data, Layout("u64", self.layout.size_bytes, self.layout.order)))
+
+    def _sent(self, data: bytes) -> int:
+        whole = self._unsigned(data)
+        if self.bits is None or self.layout.type == "bool":
+            return whole
+        return int(part(whole, self.bits, "u64"))
+
+    def _raw_in(self, data: bytes) -> Raw:
+        if self.bits is None:
+            return unpack(data, self.layout)
+        return part(self._unsigned(data), self.bits, self.layout.type)
 
     def read(self, form: Form, data: bytes) -> Value:
         """Return the value that the data of a frame mean here: text where the device has text, or where it
@@ -66,6 +77,8 @@ class Coding:
         Raises ValueError, with the reason, for a value that the device cannot have exactly: integers and
         steps of the scale are not rounded. Where there are choices and no bounds, a value is one of them.
         """
+        if self.bits is not None:
+            raise ValueError("some bits of a value cannot be written: others could change meanwhile")
         return pack(self._raw(value, low, high), self.layout)
 
     def _raw(self, value: Value, low: float | None, high: float | None) -> Raw:
@@ -107,8 +120,11 @@ def _check_range(value: Number, low: float | None, high: float | None) -> None:
 
 
 def _fitting(raw: Number, coding: Coding, value: Number) -> int | float:
-    if coding.layout.type in ("f32", "f64"):
-        return _float(raw, coding.layout.size_bytes)
+    if coding.layout.type in FLOATS:
+        found = _float(raw, coding.layout.size_bytes)
+        if coding.layout.type == "linear11" and found != raw:
+            raise ValueError(f"{str(value)[:32]} is no number of linear11, which has 11 bits")
+        return found
     if isinstance(raw, int) or raw == 0:
         return int(raw)
     step = "an integer" if coding.scale.is_plain else f"in steps of {coding.scale.scale}"

@@ -1,7 +1,8 @@
-"""Numbers and text as devices store them: types, and the order of their bytes. Pure."""
+"""Numbers and text as devices store them: types, the order of their bytes, and bits in them. Pure."""
 
 from collections.abc import Callable
 from functools import partial
+from math import ldexp
 from struct import Struct
 from struct import error as StructError
 from typing import Final, Literal, NamedTuple
@@ -20,14 +21,23 @@ Type = Literal[
     "i48",
     "u64",
     "i64",
+    "f16",
     "f32",
     "f64",
+    "bcd8",
+    "bcd16",
+    "bcd24",
+    "bcd32",
+    "bcd48",
+    "bcd64",
+    "linear11",
     "bits",
     "ascii",
 ]
-"""The types of values: `u`, `i` and `f` are unsigned, signed and floating, with their bits. `bits` are one
-character `0` or `1` for each bit, the highest first; `ascii` is text, without the zeros and spaces at its
-end."""
+"""The types of values: `u`, `i` and `f` are unsigned, signed and floating, with their bits. `bcd` has a
+decimal digit in every four bits, `linear11` is that of PMBus: a signed power of two in the upper five bits,
+and a signed integer in the other eleven. `bits` are one character `0` or `1` for each bit, the highest first;
+`ascii` is text, without the zeros and spaces at its end."""
 
 Order = Literal["AB", "BA", "ABCD", "CDAB", "BADC", "DCBA", "ABCDEFGH", "GHEFCDAB", "BADCFEHG", "HGFEDCBA"]
 """The order in which a device sends the bytes of a value whose highest is A. Those of four letters are for
@@ -37,7 +47,13 @@ Raw = int | float | bool | str
 TEXT: Final = frozenset({"bits", "ascii"})
 """The types whose values are text, of as many bytes as a setting says."""
 
-_FLOATS: Final = {"f32": Struct(">f"), "f64": Struct(">d")}
+FLOATS: Final = frozenset({"f16", "f32", "f64", "linear11"})
+"""The types whose numbers have a power of two of their own."""
+
+_WIDTHS: Final = (8, 16, 24, 32, 48, 64)
+_FLOATS: Final = {"f16": Struct(">e"), "f32": Struct(">f"), "f64": Struct(">d")}
+_DIGITS: Final = {"f16": (3, 5, 6.2e-5), "f32": (6, 9, 2e-38)}
+"""Of a float: how many digits it surely keeps, how many tell it from others, and below what it has fewer."""
 
 
 class Layout(NamedTuple):
@@ -50,7 +66,9 @@ class Layout(NamedTuple):
 
 def size_of(type_: Type) -> int | None:
     """Return the bytes of a type; None if a setting says them."""
-    return None if type_ in TEXT else 1 if type_ == "bool" else int(type_[1:]) // 8
+    if type_ in TEXT:
+        return None
+    return {"bool": 1, "linear11": 2}.get(type_) or int(type_.lstrip("bcdfiu")) // 8
 
 
 def check_order(layout: Layout) -> None:
@@ -103,17 +121,32 @@ def pack(value: Raw, layout: Layout) -> bytes:
     return arrange(_WRITE[layout.type](value, layout.size_bytes), layout)
 
 
-def shortest32(value: float) -> str:
-    """Return the shortest decimal that, rounded to 32 bits, is `value` again; `value` has 32 bits."""
-    wanted = _FLOATS["f32"].pack(value)
-    for digits in range(1 if abs(value) < 2e-38 else 6, 9):
+def part(whole: int, bits: tuple[int, int], type_: Type) -> Raw:
+    """Return the value that stands in some bits of a number, from the lowest to the highest, 0 the lowest.
+
+    Of a `bool` it is true if any is set. Raises ValueError if they are no value of the type.
+    """
+    width = bits[1] - bits[0] + 1
+    found = whole >> bits[0] & (1 << width) - 1
+    if type_ == "bool":
+        return found != 0
+    if type_.startswith("bcd"):
+        return _digits(f"{found:x}")
+    return found - (1 << width) if type_[0] == "i" and found >> width - 1 else found
+
+
+def shortest(value: float, type_: Type) -> str:
+    """Return the shortest decimal that is `value` again when it is rounded to its type, `f16` or `f32`."""
+    form, (sure, most, small) = _FLOATS[type_], _DIGITS[type_]
+    wanted = form.pack(value)
+    for digits in range(1 if abs(value) < small else sure, most):
         text = f"{value:.{digits}g}"
         try:
-            if _FLOATS["f32"].pack(float(text)) == wanted:
+            if form.pack(float(text)) == wanted:
                 return text
         except OverflowError:
             continue
-    return f"{value:.9g}"
+    return f"{value:.{most}g}"
 
 
 def _read_bool(data: bytes) -> bool:
@@ -122,6 +155,21 @@ def _read_bool(data: bytes) -> bool:
 
 def _read_float(form: Struct, data: bytes) -> float:
     return float(form.unpack(data)[0])
+
+
+def _read_bcd(data: bytes) -> int:
+    return _digits(data.hex())
+
+
+def _digits(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("not decimal digits")
+    return int(text)
+
+
+def _read_linear11(data: bytes) -> float:
+    whole = int.from_bytes(data, "big")
+    return ldexp(int(part(whole, (0, 10), "i16")), int(part(whole, (11, 15), "i16")))
 
 
 def _read_bits(data: bytes) -> str:
@@ -162,6 +210,26 @@ def _write_float(form: Struct, value: Raw, size: int) -> bytes:
         raise ValueError(f"{value} does not fit {8 * size} bits") from None
 
 
+def _write_bcd(value: Raw, size: int) -> bytes:
+    if not isinstance(value, int):
+        raise ValueError(f"{value} is no integer")
+    if not 0 <= value < 100**size:
+        raise ValueError(f"{value} does not fit {2 * size} digits")
+    return bytes.fromhex(f"{int(value):0{2 * size}d}")
+
+
+def _write_linear11(value: Raw, size: int) -> bytes:
+    """Return the form with the largest integer, as drivers of PMBus write it."""
+    if isinstance(value, str):
+        raise ValueError("text is no number")
+    if not value:
+        return bytes(size)
+    for power in range(-16, 16) if abs(value) <= 1 << 25 else ():
+        if (scaled := ldexp(value, -power)).is_integer() and -1024 <= scaled <= 1023:
+            return ((power & 31) << 11 | int(scaled) & 0x7FF).to_bytes(size, "big")
+    raise ValueError(f"{value} is no number of linear11, which has 11 bits")
+
+
 def _write_bits(value: Raw, size: int) -> bytes:
     if not isinstance(value, str) or len(value) != 8 * size or set(value) - {"0", "1"}:
         raise ValueError(f"not {8 * size} characters 0 or 1")
@@ -179,16 +247,20 @@ def _write_ascii(value: Raw, size: int) -> bytes:
 _READ: Final[dict[str, Callable[[bytes], Raw]]] = {
     "bool": _read_bool,
     "bits": _read_bits,
+    "linear11": _read_linear11,
     "ascii": _read_ascii,
-    **{f"u{bits}": partial(int.from_bytes, byteorder="big") for bits in (8, 16, 24, 32, 48, 64)},
-    **{f"i{bits}": partial(int.from_bytes, byteorder="big", signed=True) for bits in (8, 16, 24, 32, 48, 64)},
+    **{f"u{bits}": partial(int.from_bytes, byteorder="big") for bits in _WIDTHS},
+    **{f"i{bits}": partial(int.from_bytes, byteorder="big", signed=True) for bits in _WIDTHS},
+    **{f"bcd{bits}": _read_bcd for bits in _WIDTHS},
     **{key: partial(_read_float, form) for key, form in _FLOATS.items()},
 }
 _WRITE: Final[dict[str, Callable[[Raw, int], bytes]]] = {
     "bool": _write_bool,
     "bits": _write_bits,
+    "linear11": _write_linear11,
     "ascii": _write_ascii,
-    **{f"u{bits}": partial(_write_int, False) for bits in (8, 16, 24, 32, 48, 64)},
-    **{f"i{bits}": partial(_write_int, True) for bits in (8, 16, 24, 32, 48, 64)},
+    **{f"u{bits}": partial(_write_int, False) for bits in _WIDTHS},
+    **{f"i{bits}": partial(_write_int, True) for bits in _WIDTHS},
+    **{f"bcd{bits}": _write_bcd for bits in _WIDTHS},
     **{key: partial(_write_float, form) for key, form in _FLOATS.items()},
 }

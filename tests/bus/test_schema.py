@@ -52,6 +52,7 @@ def test_a_size_has_the_largest_unit_that_divides_it(size_bytes: int, text: str)
 def test_the_bounds_of_ranges_and_lengths_are_included(value: int, allowed: bool) -> None:
     assert schema.problem(Range(2, 5), value) == ("" if allowed else f"{value} is out of range: 2 to 5")
     assert schema.problem(Length(2, 5), "x" * value) == ("" if allowed else f"{value} given; it takes 2 to 5")
+    assert schema.problem(Length(9, 9), "x" * value) == f"{value} given; it takes 9"
 
 
 def test_a_reference_may_be_an_address_where_that_is_said() -> None:

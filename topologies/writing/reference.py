@@ -208,8 +208,9 @@ def _words(annotation: Any) -> str:
         if isinstance(marker, Range):
             return f"{_bare_words(bare)}, {marker}"
     single = any(isinstance(m, Single) for m in markers)
-    least = next((m.low for m in markers if isinstance(m, Length)), 0)
-    words = _bare_words(bare) + (f", {least} or more" if least > 1 else "")
+    least, most = next(((m.low, m.high) for m in markers if isinstance(m, Length)), (0, 0))
+    more = " or more" if least < most else " of them"
+    words = _bare_words(bare) + (f", {least}{more}" if least > 1 else "")
     return f"{words}, or one alone" if single else words
 
 

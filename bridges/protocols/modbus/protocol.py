@@ -48,8 +48,11 @@ class Register(Asked):
             raise ValueError("length: registers of type bits and ascii, and of no other")
         if self.kind in BITS and self.value_type != "bool":
             raise ValueError(f"a {self.kind} is one bit: leave type out")
+        if self.kind in BITS and (self.bit, self.bits) != (None, None):
+            raise ValueError(f"a {self.kind} is one bit: leave bit and bits out")
         if self.kind not in BITS and self.size_bytes % 2:
-            raise ValueError(f"type {self.type} has {self.size_bytes} bytes, and registers have 2 each")
+            byte = ": a byte of one is bits: [0, 7] or [8, 15]" if self.size_bytes == 1 else ""
+            raise ValueError(f"type {self.type} has {self.size_bytes} bytes, and registers have 2 each{byte}")
         self.check_value(self.size_bytes)
         self.check_asked()
         if self.write and self.kind not in WRITABLE:

@@ -63,9 +63,96 @@ def test_a_choice_as_a_number_is_its_number() -> None:
 
 
 def test_one_bit_of_a_register() -> None:
-    third = Coding(Layout("bool", 2), bit=3)
+    third = Coding(Layout("bool", 2), bits=(3, 3))
     assert third.decode(b"\0\x08") is True
     assert third.decode(b"\xff\xf7") is False
+
+
+@pytest.mark.parametrize(
+    ("coding", "data", "value"),
+    [
+        (Coding(Layout("u16", 2), bits=(8, 15)), b"\x12\x34", 0x12),
+        (Coding(Layout("u16", 2), bits=(0, 7)), b"\x12\x34", 0x34),
+        (Coding(Layout("u16", 2, "BA"), bits=(0, 7)), b"\x12\x34", 0x12),
+        (Coding(Layout("i16", 2), Scale.of(0.0625), bits=(0, 12)), b"\xdf\xf8", Decimal("-0.5")),
+        (Coding(Layout("i16", 2), bits=(8, 15)), b"\xfb\0", -5),
+        (Coding(Layout("u32", 4, "CDAB"), bits=(12, 19)), b"\xa0\0\0\x0b", 0xBA),
+        (Coding(Layout("u64", 8), bits=(63, 63)), b"\x80" + bytes(7), 1),
+        (Coding(Layout("bool", 2), bits=(4, 7)), b"\xff\x0f", False),
+        (Coding(Layout("bool", 2), bits=(4, 7)), b"\0\x20", True),
+        (Coding(Layout("bcd8", 1), bits=(0, 6)), b"\xd9", 59),
+        (Coding(Layout("u16", 2), choices={2: "boost"}, bits=(2, 3)), b"\0\x0b", "boost"),
+    ],
+)
+def test_a_value_may_stand_in_some_bits(coding: Coding, data: bytes, value: Value) -> None:
+    assert coding.decode(data) == value
+    with pytest.raises(ValueError, match="others could change"):
+        coding.encode(value)
+
+
+@given(st.integers(0, 0xFFFF), st.integers(0, 15), st.integers(0, 15))
+def test_bits_beside_a_value_are_not_in_it(whole: int, one: int, other: int) -> None:
+    bits = min(one, other), max(one, other)
+    width = bits[1] - bits[0] + 1
+    data = whole.to_bytes(2, "big")
+    alone = (whole >> bits[0]) % (1 << width)
+    assert Coding(Layout("u16", 2), bits=bits).decode(data) == alone
+    signed = Coding(Layout("i16", 2), bits=bits).decode(data)
+    assert isinstance(signed, int)
+    assert signed % (1 << width) == alone
+    assert -(1 << width) <= 2 * signed < 1 << width
+
+
+def test_no_value_of_some_bits_is_one_of_these_and_that_of_a_bool_one_of_its_register() -> None:
+    low = Coding(Layout("i16", 2), no_value=frozenset({0xFF}), bits=(0, 7))
+    assert (low.decode(b"\x12\xff"), low.decode(b"\xff\xfe")) == (None, -2)
+    flag = Coding(Layout("bool", 2), no_value=frozenset({0xFFFF}), bits=(3, 3))
+    assert (flag.decode(b"\xff\xff"), flag.decode(b"\0\xff")) == (None, True)
+
+
+def test_digits_that_are_none_are_no_value_of_bcd_unless_that_is_said() -> None:
+    digits = Coding(Layout("bcd16", 2), Scale.of(0.01), frozenset({0xFFFF}))
+    assert (digits.decode(b"\x23\x04"), digits.decode(b"\xff\xff")) == (Decimal("23.04"), None)
+    assert digits.encode(Decimal("23.04"), 0, 99) == b"\x23\x04"
+    with pytest.raises(ValueError, match="not decimal digits"):
+        digits.decode(b"\x23\x0a")
+    with pytest.raises(ValueError, match="does not fit 4 digits"):
+        digits.encode(100, 0, 1000)
+    with pytest.raises(ValueError, match="does not fit 4 digits"):
+        digits.encode(-1, -1, 1000)
+
+
+@pytest.mark.parametrize(
+    ("sent", "value"),
+    [
+        (b"\xd3\x30", "12.75"),
+        (b"\xf8\x01", "0.5"),
+        (b"\xe7\xff", "-0.0625"),
+        (b"\x13\xe8", "4000"),
+        (b"\0\0", "0"),
+    ],
+)
+def test_a_number_of_pmbus_is_exact_both_ways(sent: bytes, value: str) -> None:
+    power = Coding(Layout("linear11", 2))
+    assert power.decode(sent) == Decimal(value)
+    assert power.decode(power.encode(Decimal(value))) == Decimal(value)
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("12.3"), Decimal("0.50000000000000000001"), 1025, 1 << 26, Decimal("1e-9")]
+)
+def test_a_number_that_pmbus_does_not_have_is_refused(value: Decimal | int) -> None:
+    with pytest.raises(ValueError, match="no number of linear11"):
+        Coding(Layout("linear11", 2)).encode(value)
+
+
+def test_a_float_of_16_bits_has_its_own_digits() -> None:
+    half = Coding(Layout("f16", 2))
+    assert half.decode(bytes.fromhex("4d5a")) == Decimal("21.4")
+    assert half.encode(Decimal("21.4")) == bytes.fromhex("4d5a")
+    assert half.decode(bytes.fromhex("fc00")) == float("-inf")
+    with pytest.raises(ValueError, match="fit 16 bits"):
+        half.encode(70_000)
 
 
 def test_a_float_of_32_bits_has_its_own_digits() -> None:

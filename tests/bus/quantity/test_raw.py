@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.quantity.raw import Layout, Order, Type, arrange, check_order, pack, shortest32, size_of, unpack
+from bus.quantity.raw import Layout, Order, Type, arrange, check_order, pack, shortest, size_of, unpack
 
-NUMBERS: list[Type] = [kind for kind in get_args(Type) if size_of(kind)]
+NUMBERS: list[Type] = [
+    kind for kind in get_args(Type) if size_of(kind) and not kind.startswith(("bcd", "lin"))
+]
+DIGITS: list[Type] = [kind for kind in get_args(Type) if kind.startswith("bcd")]
 FOUR: list[Order] = ["ABCD", "CDAB", "BADC", "DCBA"]
 
 
@@ -52,6 +55,24 @@ def test_what_is_read_is_written_as_it_came(kind: Type, order: Order, data: byte
         assert pack(value, layout) == data[:size]
 
 
+@given(st.sampled_from(DIGITS), st.sampled_from(FOUR), st.text("0123456789", min_size=16, max_size=16))
+def test_decimal_digits_are_read_and_written_as_they_came(kind: Type, order: Order, digits: str) -> None:
+    size = size_of(kind)
+    assert size
+    layout = Layout(kind, size, "DCBA" if size % 2 and order != "ABCD" else order)
+    sent = arrange(bytes.fromhex(digits[: 2 * size]), layout)
+    assert unpack(sent, layout) == int(digits[: 2 * size])
+    assert pack(int(digits[: 2 * size]), layout) == sent
+
+
+@given(st.binary(min_size=2, max_size=2))
+def test_a_number_of_pmbus_is_written_with_the_same_value(data: bytes) -> None:
+    layout = Layout("linear11", 2)
+    value = unpack(data, layout)
+    assert unpack(pack(value, layout), layout) == value
+    assert pack(value, layout) == pack(unpack(pack(value, layout), layout), layout)
+
+
 @pytest.mark.parametrize(
     ("kind", "order"), [("u16", "ABCDEFGH"), ("u32", "AB"), ("u24", "CDAB"), ("u8", "BADC")]
 )
@@ -75,7 +96,7 @@ def test_bytes_that_are_no_text_are_refused(data: bytes) -> None:
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_the_shortest_decimal_of_32_bits_reads_back_and_none_is_shorter(value: float) -> None:
-    text = shortest32(value)
+    text = shortest(value, "f32")
     as_bytes = struct.pack(">f", value)
     assert struct.pack(">f", float(text)) == as_bytes
     digits = len(text.partition("e")[0].replace(".", "").replace("-", "").strip("0"))
@@ -83,9 +104,40 @@ def test_the_shortest_decimal_of_32_bits_reads_back_and_none_is_shorter(value: f
         assert struct.pack(">f", float(f"{value:.{digits - 1}g}")) != as_bytes
 
 
+def half(text: str) -> bytes:
+    """Return a decimal as a float of 16 bits; nothing if it is too large for one."""
+    try:
+        return struct.pack(">e", float(text))
+    except OverflowError:
+        return b""
+
+
+@pytest.mark.parametrize("negative", [0, 0x8000])
+def test_the_shortest_decimal_of_16_bits_reads_back_and_none_is_shorter(negative: int) -> None:
+    for whole in range(negative, negative + 0x7C00):
+        as_bytes = struct.pack(">H", whole)
+        text = shortest(struct.unpack(">e", as_bytes)[0], "f16")
+        assert half(text) == as_bytes
+        digits = len(text.partition("e")[0].replace(".", "").replace("-", "").strip("0"))
+        if digits > 1:
+            assert half(f"{float(text):.{digits - 1}g}") != as_bytes
+
+
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [("u16", -1), ("u16", 1 << 16), ("i8", 128), ("f32", 1e39), ("u16", 1.5), ("bool", 2), ("bits", "10")],
+    [
+        ("u16", -1),
+        ("u16", 1 << 16),
+        ("i8", 128),
+        ("f32", 1e39),
+        ("u16", 1.5),
+        ("bool", 2),
+        ("bits", "10"),
+        ("bcd8", 100),
+        ("bcd16", -1),
+        ("bcd16", 1.5),
+        ("f16", 65_520),
+    ],
 )
 def test_a_value_that_does_not_fit_is_refused(kind: Type, value: float | str) -> None:
     with pytest.raises(ValueError, match=r"fit|integer|neither|characters"):

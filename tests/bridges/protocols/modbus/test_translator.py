@@ -49,6 +49,35 @@ def test_each_kind_and_type_is_read_and_a_bit_too(tcp: bool) -> None:
 
 
 @FRAMINGS
+def test_one_register_has_several_values(tcp: bool) -> None:
+    """As charge controllers have two temperatures and a state of two bits, and a clock hour and minute."""
+    device = Device(tcp=tcp)
+    device.holding |= {10: 0x19FB, 11: 0x003B, 12: 0x2359, 13: 0x4D5A}
+    rows = (
+        row(10, "m/a", type="i16", bits=(8, 15)),
+        row(10, "m/b", type="i16", bits=(0, 7)),
+        row(11, "m/c", bits=(2, 3), choices={"0": "off", "2": "boost"}),
+        row(11, "m/d", type="bool", bits=(4, 5)),
+        row(12, "m/i", type="bcd16", bits=(8, 15)),
+        row(12, "m/n", type="bcd16", scale=0.01),
+        row(13, "m/f", type="f16"),
+    )
+    line = Bench(table(*rows), device, names="m a b c d i n f").run(1)
+    found = {shown: data for _, shown, data in line.values}
+    assert found == {
+        "m/a": b"25",
+        "m/b": b"-5",
+        "m/c": b"boost",
+        "m/d": b"1",
+        "m/i": b"23",
+        "m/n": b"23.59",
+        "m/f": b"21.4",
+    }
+    assert len(line.values) == len(rows)
+    assert line.rejected == {}
+
+
+@FRAMINGS
 def test_a_reply_in_pieces_is_put_together(tcp: bool) -> None:
     class Pieces(Device):
         def say(self, asked: bytes, answer: bytes) -> Said:

@@ -69,6 +69,34 @@ def test_values_are_read_by_block_word_and_counted_block() -> None:
     ]
 
 
+def test_a_power_supply_a_clock_and_a_sensor_with_flags_are_read() -> None:
+    """PMBus has numbers of its own, the clock a flag above its digits, the sensor three above its sign."""
+    chips = Chips(
+        chip(0x8B, "a", type="linear11", access="word", order="BA", unit="V"),
+        chip(0x00, "b", type="bcd8", bits=(0, 6)),
+        chip(0x05, "c", type="i16", bits=(0, 12), scale=0.0625),
+    )
+    chips.memory[0x48][0x8B:0x8D] = (0x30, 0xD3)
+    chips.memory[0x48][0x00] = 0xD9
+    chips.memory[0x48][0x05:0x07] = (0xDF, 0xF8)
+    chips.run(2.9)
+    assert dict(chips.values) == {"a": b"12.75", "b": b"59", "c": b"-0.5"}
+
+
+def test_a_number_of_pmbus_is_written_exactly_or_not() -> None:
+    row = chip(0x21, "a", type="linear11", access="word", order="BA", write=True, low=0, high=14, read=False)
+    chips = Chips(row)
+    chips.run(2.1)
+    chips.master.send(message("a/set", b"12.75"), 2.2)
+    chips.master.send(message("a/set", b"12.3"), 2.2)
+    chips.run(3)
+    assert sorted(data for _, data in chips.values) == [
+        b"done",
+        b"refused: 12.3 is no number of linear11, which has 11 bits",
+    ]
+    assert chips.memory[0x48][0x21:0x23] == bytes((0x30, 0xD3))
+
+
 def test_a_checksum_is_verified_and_made() -> None:
     row = chip(0x06, "a", access="word", pec=True, write=True, low=0, high=0xFFFF)
     chips = Chips(row)
