@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bridges.protocols.lines.places import DATA, Shape
+from bridges.protocols.lines.places import DATA, SIGN, Shape, places_of
 from bus.extras import lacking
 from bus.key_types import Names
 
@@ -37,6 +37,7 @@ class Finder:
 
     def __init__(self, expression: str, names: Names, is_text: bool) -> None:
         self._expression, self._shape = compiled(expression, is_text), Shape(names)
+        self._sign = "" if SIGN in places_of(names) else SIGN
 
     def find(self, line: bytes) -> tuple[tuple[int, ...], bytes] | None:
         """Return the tokens and the data of a line; None if it does not match.
@@ -51,7 +52,8 @@ class Finder:
             tokens = self._shape.tokens({name: _text(value) for name, value in groups.items() if value})
         except KeyError:
             return None
-        return tokens, groups.get(DATA, line) or b""
+        minus = b"-" if groups.get(self._sign) == b"-" else b""
+        return tokens, minus + (groups.get(DATA, line) or b"")
 
 
 def _name(name: "str | bytes") -> str:

@@ -11,6 +11,8 @@ _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]{0,2})\}")
 _GROUP = re.compile(r"\(\?P?<([A-Za-z_][A-Za-z0-9_]*)>")
 DATA = "data"
 """The group that becomes the data of a frame, and the place of the data in a template."""
+SIGN = "sign"
+"""The group whose minus comes before the data, unless the pattern has a place for it."""
 
 
 def places_in(text: str) -> list[str]:

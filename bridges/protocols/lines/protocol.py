@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from bridges.items import Items
 from bridges.protocols.endings import other_end
-from bridges.protocols.lines.places import DATA, groups_in, places_in, places_of, start_of
+from bridges.protocols.lines.places import DATA, SIGN, groups_in, places_in, places_of, start_of
 from bridges.protocols.protocol import Problem, Protocol, Way
 from bus.key_types import Names, PatternKey, pattern_in
 from bus.needs import Library, Need
@@ -42,8 +42,8 @@ class Lines(Protocol):
     receive: Annotated[Names, "pattern of each line; may hold `{group}` of `match`"] = ("lines",)
     match: Annotated[
         Expression | Mapping[Expression, Names] | None,
-        "RE2 expression that a line begins with (its group `data` is the data, else the whole line); or "
-        "several, each with the pattern of its lines",
+        "RE2 expression that a line begins with (its group `data` is the data, with the minus of its group "
+        "`sign`; else the whole line); or several, each with the pattern of its lines",
     ] = None
     unmatched: Annotated[Names | None, "pattern of other lines; without it they are dropped"] = None
     send: Annotated[
@@ -57,7 +57,12 @@ class Lines(Protocol):
 
     def check(self) -> None:
         for expression, names in self.matches.items():
-            _check_places(names, groups_in(expression), f"match has no such group in {expression[:64]}")
+            groups = groups_in(expression)
+            _check_places(names, groups, f"match has no such group in {expression[:64]}")
+            if SIGN in groups - {*places_of(names)} and DATA not in groups:
+                raise ValueError(
+                    f"match: a group sign comes before the group data: {expression[:64]} has none"
+                )
         if not self.matches:
             _check_places(self.receive, set(), "there is no match")
             if self.unmatched is not None:

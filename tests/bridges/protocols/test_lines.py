@@ -86,6 +86,23 @@ def test_named_groups_are_tokens_and_data() -> None:
     assert not made.wire.stats.rejected
 
 
+def test_a_minus_that_stands_apart_comes_before_the_data() -> None:
+    weight = r"(?:[A-Z]\S*)? *(?P<sign>[-+]?) *(?P<data>[0-9.]+) *(?:g|kg)? *$"
+    made = translator(Lines(match=weight, receive=("scale",)))
+    lines = b"+  123.56 g  \r\nN     -    1.5 g  \r\nST   7 kg\r\n      -0.2 g\r\n"
+    assert told(fed(made, [lines]), "scale") == [
+        ("scale", b"123.56"),
+        ("scale", b"-1.5"),
+        ("scale", b"7"),
+        ("scale", b"-0.2"),
+    ]
+
+
+def test_a_sign_that_has_a_place_in_the_pattern_is_a_name() -> None:
+    made = translator(Lines(match="(?P<sign>[-+])(?P<data>.*)", receive=("lamp", "{sign}")))
+    assert told(fed(made, [b"-x\n"]), "lamp", "-") == [("lamp/-", b"x")]
+
+
 def test_what_does_not_match_is_counted() -> None:
     made = translator(Lines(match=MATCH))
     assert told(fed(made, [b"A=1\nfoo\n"]), "lines") == [("lines", b"1")]
@@ -162,6 +179,8 @@ def test_what_is_left_at_the_end_is_counted() -> None:
         ({"match": {"x": ("a",)}, "receive": ("b",)}, "leave receive out"),
         ({"unmatched": ("a",)}, "unmatched without match"),
         ({"match": "x", "unmatched": ("{a}",)}, "has no groups"),
+        ({"match": "(?P<sign>-?) *[0-9]+"}, "sign comes before the group data"),
+        ({"match": {"(?P<sign>-?) *[0-9]+": ("a",)}}, "sign comes before the group data"),
         ({"send": {"a": "{what}"}}, "{what} is no place"),
         ({"send": {"a": "\u20ac"}}, "more than a byte"),
         ({"delimiter": ""}, "a delimiter is 1 to 4 bytes"),
