@@ -38,7 +38,7 @@ def meter() -> SimDevice:
 
 def pump() -> SimDevice:
     bits = [SimData(0, values=[True] + [False] * 7, datatype=DataType.BITS)]
-    return SimDevice(1, (bits, bits, [words(10, 210)], [words(0, 0xFFCE, 0, 0, 0, 0, 1)]))
+    return SimDevice(1, (bits, bits, [words(10, 210)], [words(0, 0xFFCE, 0, 0, 0, 0x2A05, 1)]))
 
 
 def chip(_: int) -> Adapter:
@@ -74,6 +74,7 @@ async def test_its_devices_become_values_and_take_commands(monkeypatch: pytest.M
             "meter/serial": b"SN-0042",
             "meter/limit": b"16",
             "pump/outside": b'{"v":-5,"unit":"\xc2\xb0C"',
+            "pump/fan": b'{"v":42,"unit":"%"',
             "pump/state": b'{"v":"heating","unit":""',
             "pump/enabled": b'{"v":true,"unit":""',
             "pump/setpoint": b'{"v":21,"unit":"\xc2\xb0C"',

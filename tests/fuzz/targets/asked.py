@@ -21,6 +21,8 @@ TABLE: Final = Modbus(
         Register(register=9, type="ascii", length=2, pattern=("b",)),
         Register(register=3, kind="coil", pattern=("c",), write=True),
         Register(register=20, pattern=("d",), write=True, low=0, high=9),
+        Register(register=20, type="bcd16", bits=(1, 14), pattern=("e",)),
+        Register(register=20, type="linear11", pattern=("f",)),
     )
 )
 CHIPS: Final = Registers(
