@@ -229,8 +229,10 @@ def _scalar(bare: Any, markers: Sequence[Any]) -> Json:
 
 
 def _bounds(markers: Sequence[Any], what: str) -> Json:
-    found = next((marker for marker in markers if isinstance(marker, Length)), None)
-    return {} if found is None else {f"min{what}": found.low, f"max{what}": found.high}
+    found = [marker for marker in markers if isinstance(marker, Length)]
+    if not found:
+        return {}
+    return {f"min{what}": max(one.low for one in found), f"max{what}": min(one.high for one in found)}
 
 
 def _default(one: Setting) -> Json:

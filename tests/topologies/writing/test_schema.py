@@ -122,6 +122,9 @@ WRONG = {
     "out of range": side("uart: {port: /dev/a, baud: 0}"),
     "no choice": side("uart: /dev/a, shed: middle"),
     "too few": HEAD + "bridges: {j: {on: a, join: [{bus: p}]}}\n",
+    "no name in a pattern": side(
+        "uart: /dev/a, protocol: {modbus: {registers: [{register: 0, pattern: []}]}}"
+    ),
     "too many": HEAD + f"events: [{', '.join(['p'] * 65)}]\n",
     "no name": HEAD.replace("name: t", "name: a b"),
     "no name for a key": HEAD.replace("a: {}", "a b: {}"),
