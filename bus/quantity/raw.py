@@ -95,19 +95,24 @@ def arrange(data: bytes, layout: Layout) -> bytes:
     """
     order, size = layout.order, len(data)
     last_first = order[-1] == "A" or order == "BA"
-    swaps_bytes = last_first or order.startswith("BA")
+    has_swapped = swaps_bytes(order)
     swaps_words = (last_first or order[-2:] == "AB") and len(order) > 2 and layout.type != "ascii"
-    if swaps_words and swaps_bytes:
+    if swaps_words and has_swapped:
         return data[::-1]
     if size % 2:
         return data
-    if swaps_bytes:
+    if has_swapped:
         swapped = bytearray(size)
         swapped[::2], swapped[1::2] = data[1::2], data[::2]
         return bytes(swapped)
     if swaps_words:
         return b"".join(data[at : at + 2] for at in range(size - 2, -1, -2))
     return data
+
+
+def swaps_bytes(order: Order) -> bool:
+    """Tell whether the low byte of each word comes first."""
+    return order.index("A") % 2 == 1
 
 
 def unpack(data: bytes, layout: Layout) -> Raw:

@@ -43,14 +43,14 @@ class Block(NamedTuple):
         at = row.register - self.start
         if self.kind in BITS:
             return bytes([data[at // 8] >> at % 8 & 1])
-        return data[2 * at : 2 * (at + row.count)]
+        return self._word(row.high_register, data) + data[2 * at : 2 * (at + row.count)]
 
     def power_bytes_of(self, row: Register, data: bytes) -> bytes:
         """Return the bytes of the scale register of a value; b"" if it has none."""
-        if row.scale_register is None:
-            return b""
-        at = 2 * (row.scale_register - self.start)
-        return data[at : at + 2]
+        return self._word(row.scale_register, data)
+
+    def _word(self, register: int | None, data: bytes) -> bytes:
+        return b"" if register is None else data[2 * (register - self.start) :][:2]
 
 
 def planned(record: Modbus) -> list[Block]:

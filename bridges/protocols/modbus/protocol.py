@@ -42,6 +42,12 @@ class Register(Asked):
         "multiplied too (the scale factor of SunSpec); one request reads both",
     ] = None
 
+    high_register: Annotated[
+        Annotated[int, Range(0, 65_535)] | None,
+        "register of the same kind with the higher 16 bits of a `u32` or `i32`, where they stand apart; one "
+        "request reads both, and `order` says the bytes in them",
+    ] = None
+
     def __post_init__(self) -> None:
         check_fields(self)
         if (self.value_type in TEXT) != (self.length is not None):
@@ -57,6 +63,8 @@ class Register(Asked):
         self.check_asked()
         if self.write and self.kind not in WRITABLE:
             raise ValueError(f"nothing can be written into kind {self.kind}")
+        if self.high_register is not None:
+            self._check_apart(self.high_register)
         if self.scale_register is not None:
             self._check_scaled(self.scale_register)
         if self.end > 65_536:
@@ -69,8 +77,16 @@ class Register(Asked):
             raise ValueError("scale_register is of integers, and of none with choices")
         if self.write:
             raise ValueError("a value with scale_register is not written: the device may change the scale")
-        if self.register <= by < self.end:
+        if self.register <= by < self.end or by == self.high_register:
             raise ValueError("scale_register is another register than those of the value")
+
+    def _check_apart(self, high: int) -> None:
+        if self.value_type not in ("u32", "i32"):
+            raise ValueError("high_register is of type u32 and i32")
+        if self.write:
+            raise ValueError("a value with high_register is not written: it would be two requests")
+        if high == self.register:
+            raise ValueError("high_register is another register than that of the lower 16 bits")
 
     @property
     def value_type(self) -> Type:
@@ -85,8 +101,8 @@ class Register(Asked):
 
     @property
     def count(self) -> int:
-        """The registers or bits of the value."""
-        return 1 if self.kind in BITS else -(-self.size_bytes // 2)
+        """The registers or bits of the value, without one that stands apart."""
+        return 1 if self.kind in BITS or self.high_register is not None else -(-self.size_bytes // 2)
 
     @property
     def end(self) -> int:
@@ -95,9 +111,9 @@ class Register(Asked):
     @property
     def span(self) -> tuple[int, int]:
         """The first register that is read for the value, and the one behind the last."""
-        if self.scale_register is None:
-            return self.register, self.end
-        return min(self.register, self.scale_register), max(self.end, self.scale_register + 1)
+        read = [self.register, self.end - 1, self.scale_register, self.high_register]
+        found = [one for one in read if one is not None]
+        return min(found), max(found) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The translator of Modbus. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from bridges.protocols.asker import Asker, Device, Outcome, Poll
@@ -12,7 +12,7 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
 from bridges.protocols.modbus.rtu import Rtu
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Wire
-from bus.quantity.raw import Layout, unpack
+from bus.quantity.raw import Layout, Order, swaps_bytes, unpack
 
 _LATE = frozenset({"short answer", "long answer", "other answer"})
 _ILLEGAL = frozenset({2, 3, 4})  # codes that may be of one of the values only
@@ -196,8 +196,8 @@ class ModbusTranslator(Asker[bytes, Request]):
         the device says that it has none, this is counted, and None is returned."""
         if not power:
             return place
-        is_swapped = place.coding.layout.order.index("A") % 2
-        number = int(unpack(power, Layout("i16", 2, "BA" if is_swapped else "AB")))
+        order: Order = "BA" if swaps_bytes(place.coding.layout.order) else "AB"
+        number = int(unpack(power, Layout("i16", 2, order)))
         if abs(number) <= POWER_MAX:
             return place._replace(coding=place.coding.by_ten(number))
         self.wire.stats.reject("no value" if number == NO_POWER else "not a value")
@@ -214,4 +214,8 @@ def _unit(settings: DeviceSettings) -> Unit:
 
 
 def _place(row: Register, settings: DeviceSettings) -> Place:
-    return Place(row, tokens_of(row.pattern), row.coding(row.size_bytes, settings.order or "ABCD"))
+    coding = row.coding(row.size_bytes, settings.order or "ABCD")
+    if row.high_register is not None:  # the higher word is put first
+        order: Order = "BADC" if swaps_bytes(coding.layout.order) else "ABCD"
+        coding = replace(coding, layout=coding.layout._replace(order=order))
+    return Place(row, tokens_of(row.pattern), coding)

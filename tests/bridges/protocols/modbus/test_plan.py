@@ -10,7 +10,8 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Kind, Modbus, Regi
 
 
 def drawn(register: int, kind: Kind, device: int, poll_ms: int | None, long: bool, by: int) -> Register:
-    """Return a row: `long`, or with a scale register beside it where `by` is not 0, if its kind allows."""
+    """Return a row: `long`, or where `by` is not 0 with a scale register beside it, or of 3 its higher half,
+    if its kind allows."""
     words = kind in ("holding", "input")
     place: dict[str, Any] = {
         "register": register,
@@ -22,6 +23,8 @@ def drawn(register: int, kind: Kind, device: int, poll_ms: int | None, long: boo
     if long and words:
         return Register(**place, type="f64")
     beside = register + by if register + by >= 0 else register - by
+    if by == 3 and words:
+        return Register(**place, type="u32", high_register=beside)
     return Register(**place, scale_register=beside if words and by else None)
 
 
@@ -74,6 +77,17 @@ def test_a_value_and_its_scale_register_are_never_read_apart() -> None:
     assert spans(current, at(74), power, late) == [(72, 5), (84, 7)]
     (block,) = planned(Modbus(registers=(current, at(74))))
     assert [(one.start, one.size) for one in apart(block)] == [(72, 5), (74, 1)]
+
+
+def test_the_halves_of_a_value_are_never_read_apart() -> None:
+    above, below = (
+        at(10, type="i32", high_register=80),
+        at(90, type="u32", high_register=20, scale_register=8),
+    )
+    assert spans(above, at(11), below, gap=0) == [(8, 83)]
+    assert spans(above) == [(10, 71)]
+    (block,) = planned(Modbus(registers=(above, at(11))))
+    assert [(one.start, one.size) for one in apart(block)] == [(10, 71), (11, 1)]
 
 
 def test_125_registers_are_one_request_and_126_two_and_2000_coils_one() -> None:

@@ -43,6 +43,16 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
         ({"register": 0, "scale_register": 2, "choices": {"1": "on"}}, "none with choices"),
         ({"register": 0, "scale_register": 2, "write": True, "low": 0, "high": 1}, "is not written"),
         ({"register": 0, "scale_register": 1, "type": "u32"}, "another register"),
+        ({"register": 0, "scale_register": 9, "high_register": 9, "type": "u32"}, "another register"),
+        ({"register": 0, "high_register": 9}, "of type u32 and i32"),
+        ({"register": 0, "high_register": 9, "type": "f32"}, "of type u32 and i32"),
+        ({"register": 0, "high_register": 9, "kind": "coil"}, "of type u32 and i32"),
+        ({"register": 0, "high_register": 0, "type": "u32"}, "another register"),
+        ({"register": 0, "high_register": 65_536, "type": "u32"}, "out of range"),
+        (
+            {"register": 0, "high_register": 9, "type": "u32", "write": True, "low": 0, "high": 1},
+            "two requests",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> None:
@@ -52,6 +62,7 @@ def test_a_row_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> 
 
 TEXT = Register(register=0, type="bits", length=1, pattern=("a",))
 FAR = Register(register=0, scale_register=125, pattern=("a",))
+APART = Register(register=200, high_register=75, type="u32", pattern=("a",))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +72,7 @@ FAR = Register(register=0, scale_register=125, pattern=("a",))
         ({"devices": (DeviceSettings(device=1), DeviceSettings(device=1))}, "listed twice"),
         ({"devices": (DeviceSettings(device=1, most=1),)}, "its device is asked for 1"),
         ({"registers": (FAR,)}, "device 1, holding 0: 126 registers, and its device is asked for 125"),
+        ({"registers": (APART,)}, "device 1, holding 200: 126 registers, and its device is asked for 125"),
         ({"form": "number", "registers": (TEXT,)}, "no text"),
         ({"registers": ()}, "0 given"),
         ({"order": "BA"}, "a: order BA is for 2 bytes, and f32 has 4: write BADC or DCBA"),

@@ -130,6 +130,30 @@ def test_a_value_has_the_power_of_ten_that_stood_beside_it(tcp: bool) -> None:
     assert set(device.asked) == {bytes.fromhex("0300030003")}
 
 
+@FRAMINGS
+@pytest.mark.parametrize(
+    ("order", "low", "high"),
+    [
+        ("ABCD", 0xF830, 0xFFFE),
+        ("CDAB", 0xF830, 0xFFFE),
+        ("BADC", 0x30F8, 0xFEFF),
+        ("DCBA", 0x30F8, 0xFEFF),
+    ],
+)
+def test_a_value_whose_higher_half_stands_elsewhere_is_read_at_once(
+    tcp: bool, order: Any, low: int, high: int
+) -> None:
+    device = Device(tcp=tcp)
+    device.holding |= {7: low, 90: high, 3: high}
+    rows = (
+        row(7, "a", type="i32", high_register=90, scale=0.1),
+        row(7, "b", type="u32", high_register=3, order=order),
+    )
+    line = bench(table(*rows, order=order), device).run(0.9)
+    assert (line.of("a"), line.of("b")) == ([b"-6753.6"], [b"4294899760"])
+    assert device.asked == [bytes.fromhex("0300030058")]
+
+
 @pytest.mark.parametrize(
     ("power", "settings", "shown"),
     [
