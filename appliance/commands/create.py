@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any
@@ -15,15 +16,16 @@ from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.listening import listened
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
+from bridges.protocols.protocol import Protocol
 from bus.errors import BusError, why_of
-from bus.key_types import NAME, check_name
-from bus.schema import settings
+from bus.key_types import NAME, Path, check_name
+from bus.schema import settings, unwrap
 from bus.urls import check_listen
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
 from topologies.writing import schema
-from topologies.writing.files import Joined, New, written
+from topologies.writing.files import Joined, New, said, written
 
 LISTEN = "tcp://127.0.0.1:5555"
 LISTEN_S = 2.5  # at each rate
@@ -74,14 +76,26 @@ def _url(word: str) -> str:
 
 
 def _side(word: str) -> Joined:
-    return Joined(_medium(word))
+    endpoint = parse_endpoint(word)
+    if endpoint.medium is None:
+        raise BusError(f"{word} is a bus: write a medium")
+    medium, protocol = _as_in_files(endpoint.medium), endpoint.protocol
+    return Joined(medium) if protocol is None else Joined(medium, protocol.key, settings=_settings(protocol))
+
+
+def _settings(protocol: Protocol) -> dict[str, Any]:
+    """Return what is said of a protocol. Paths are from here: those in a file are from its directory."""
+    known, (_, of_path) = settings(type(protocol)), unwrap(Path)
+    return {
+        key: os.path.abspath(value)
+        if any(one in of_path for one in unwrap(known[key].annotation)[1])
+        else value
+        for key, value in said(protocol).items()
+    }
 
 
 def _medium(word: str) -> Medium:
-    medium = parse_endpoint(word).medium
-    if medium is None:
-        raise BusError(f"{word} is a bus: write a medium")
-    return _as_in_files(medium)
+    return _side(word).medium
 
 
 def _as_in_files(medium: Medium) -> Medium:
@@ -176,7 +190,15 @@ def _write(file: str, text: str, force: bool) -> None:
     except FileExistsError:
         raise BusError(_THERE.format(file)) from None
     except OSError as error:
+        _leave_none_empty(file)
         raise BusError(f"{file}: cannot write the topology: {why_of(error)}") from error
+
+
+def _leave_none_empty(file: str) -> None:
+    """Remove a file that took nothing, as on a full disk: it would be there already at the next try."""
+    with suppress(OSError):
+        if os.path.isfile(file) and os.path.getsize(file) == 0:
+            os.remove(file)
 
 
 def _count(media: Iterable[Joined]) -> str:

@@ -100,8 +100,14 @@ def parse_endpoint(word: str) -> Endpoint:
         return Endpoint(word, *spoken_of(word, form, rest))
     schemes = ", ".join(f"{known}://" for known in SCHEMES)
     media = ", ".join(f"{known.word.name}:" for known in forms(MEDIA.all()))
-    hint = known_elsewhere(name)
+    hint = known_elsewhere(name) or _other_word(name)
     raise LinkError(f"{word!r} is no endpoint{hint or f': write a bus ({schemes}) or a medium ({media})'}")
+
+
+def _other_word(key: str) -> str:
+    """Return how endpoints write a medium that topology files call `key`; "" if there is none."""
+    found = next((form.word for form in forms(MEDIA.all()) if form.record.key == key), None)
+    return "" if found is None else f": {key} of a topology is {found.name}: here, as {found.example}"
 
 
 def _bus_link(url: str, listen: bool, tls: Tls | None, keys: Keyring | None) -> Link:

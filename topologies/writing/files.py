@@ -60,18 +60,20 @@ def _side(one: Joined) -> Iterator[str]:
         yield f"      # {plain(one.remark)}"
     yield f"      - {one.medium.key}: {_mapping(one.medium)}"
     if one.protocol:
-        pairs = ", ".join(f"{key}: {_value(value)}" for key, value in one.settings.items())
-        yield f"        protocol: {f'{{{one.protocol}: {{{pairs}}}}}' if pairs else one.protocol}"
+        yield f"        protocol: {_value({one.protocol: one.settings}) if one.settings else one.protocol}"
+
+
+def said(record: Any) -> dict[str, Any]:
+    """Return the settings of a record that are not the default, by their keys in a file."""
+    return {
+        key: getattr(record, one.field.name)
+        for key, one in settings(type(record)).items()
+        if one.required or getattr(record, one.field.name) != default_of(one)
+    }
 
 
 def _mapping(record: Any) -> str:
-    """Write the settings of a record that are not the default."""
-    pairs = [
-        (key, getattr(record, one.field.name))
-        for key, one in settings(type(record)).items()
-        if one.required or getattr(record, one.field.name) != default_of(one)
-    ]
-    return "{" + ", ".join(f"{key}: {_value(value)}" for key, value in pairs) + "}"
+    return "{" + ", ".join(f"{key}: {_value(value)}" for key, value in said(record).items()) + "}"
 
 
 def _value(value: Any) -> str:
@@ -79,6 +81,8 @@ def _value(value: Any) -> str:
         return _mapping(value)
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_value(key)}: {_value(one)}" for key, one in value.items()) + "}"
     if isinstance(value, str):
         return (
             value if _PLAIN.fullmatch(value) and _is_text(value) else json.dumps(value).replace("${", "$${")

@@ -11,6 +11,9 @@ import pytest
 from appliance.commandline.cli import main
 from appliance.commands import create
 from appliance.machine import plugged
+from appliance.probe.endpoint import parse_endpoint
+from bus.schema import settings_of
+from tests.helpers.rights import no_room
 from topologies.loading.loader import load, loads
 
 Out = pytest.CaptureFixture[str]
@@ -119,3 +122,43 @@ def test_editors_find_the_schema(machine: Path, capsys: Out) -> None:
     assert main(["create", "-", "--nothing"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert Path(first.partition("$schema=")[2]).is_file()
+
+
+PROTOCOLS = [
+    ("uart:/dev/ttyS9?protocol=nmea&root=gps", "{nmea: {root: [gps]}}"),
+    ("uart:/dev/ttyS9?protocol=nmea", "nmea"),
+    ("can:can7?protocol=raw&root=car", "{raw: {root: [car]}}"),
+    ("frames:192.0.2.7:3001?protocol=lines&receive=scale/weight", "{lines: {receive: [scale, weight]}}"),
+]
+
+
+@pytest.mark.parametrize(("word", "text"), PROTOCOLS, ids=[text for _, text in PROTOCOLS])
+def test_what_devices_speak_is_written_with_its_settings(
+    machine: Path, tmp_path: Path, capsys: Out, word: str, text: str
+) -> None:
+    file = tmp_path / "plant.yaml"
+    assert main(["create", str(file), "--yes", "--join", word]) == 0, capsys.readouterr().err
+    assert f"        protocol: {text}\n" in file.read_text()
+    side = load(file).bridges["media"].at(next(iter(load(file).gateways)))[1]
+    spoken = parse_endpoint(word).protocol
+    assert side.protocol is not None
+    assert spoken is not None
+    assert settings_of(side.protocol) == settings_of(spoken)
+
+
+def test_a_database_is_named_from_where_the_command_ran(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    (tmp_path / "a.dbc").write_text('VERSION ""\nBO_ 1 M: 1 N\n SG_ S : 0|8@1+ (1,0) [0|0] "" N\n')
+    (tmp_path / "etc").mkdir()
+    monkeypatch.chdir(tmp_path)
+    words = ["create", "etc/plant.yaml", "--yes", "--join", "can:can7?protocol=dbc&file=a.dbc"]
+    assert main(words) == 0, capsys.readouterr().err
+    assert f"file: {tmp_path / 'a.dbc'}" in (tmp_path / "etc/plant.yaml").read_text()
+
+
+def test_on_a_full_disk_no_empty_file_is_left(machine: Path, tmp_path: Path, capsys: Out) -> None:
+    with no_room():
+        assert main(["create", str(tmp_path / "full.yaml"), "--yes", "--nothing"]) == 1
+    assert "full.yaml: cannot write the topology: " in capsys.readouterr().err
+    assert list(tmp_path.glob("*.yaml")) == []

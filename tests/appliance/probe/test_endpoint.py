@@ -23,7 +23,7 @@ Out = pytest.CaptureFixture[str]
     [
         ("/dev/ttyUSB0", "is no endpoint: write a bus .*or a medium .*uart:"),
         ("http://x", "is no endpoint"),
-        ("tcp:127.0.0.1:5555", "is no endpoint"),
+        ("tcp:127.0.0.1:5555", "is no endpoint: tcp of a topology is frames: here, as frames:HOST:PORT"),
         ("uart:", "what to open is missing"),
         ("uart:/dev/x?baud=fast", "baud must be a whole number, not 'fast'"),
         ("uart:/dev/x?baud=", "baud must be a whole number, not ''"),
