@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ _LEVEL: Final = 3
 class Sheet:
     """A capture file that is being written: rows of `schema` as they come, then their summary.
 
-    `held_rows` wait in memory. Raises `OSError`, in every method.
+    `held_rows` wait in memory. Raises `OSError`, in every method but `abandon`.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -55,9 +56,10 @@ class Sheet:
         self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
+        """Close the file as it is. What is left in its buffer is lost if the disk is full: that was told."""
         self._writer.is_open = False  # else Arrow would write the rest to it, when nobody hears that it fails
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
 
 
 def write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from appliance.commands.capture import export_rows
 from capture import parquet
-from capture.files import capture_file, day_of, listed, name_of, opened, topology_of
+from capture.files import CaptureError, capture_file, day_of, listed, name_of, opened, topology_of
 from capture.formats.imports import imported
 from capture.formats.rows import batches
 from capture.pcapng import Packet, Writer, packets
 from capture.reader import read
 from capture.schema import META_GATEWAY, META_TOPOLOGY, META_VERSION, VERSION, Kind, arrow_schema
+from tests.helpers.rights import no_room
 
 BEGAN_NS = 1_780_000_000_000_000_000
 HUBS = {"bus hall": {"gateways": ["gw-a"], "trunks": ["bus yard"]}}
@@ -129,3 +130,11 @@ def test_files_that_wait_hold_so_many_rows_together(tmp_path: Path, monkeypatch:
 def opened_groups(path: Path) -> int:
     with opened(path) as file:
         return int(file.metadata.num_row_groups)
+
+
+def test_a_full_disk_is_told_with_the_directory_and_leaves_no_part_of_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "drive.log"
+    log.write_text("(1700000000.000000) can0 123#1122\n" * 9)
+    with no_room(), pytest.raises(CaptureError, match=f"^{tmp_path / 'out'}: "):
+        imported(log, tmp_path / "out", "gw")
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
