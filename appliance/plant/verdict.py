@@ -40,7 +40,7 @@ def judged(
 ) -> dict[str, Any]:
     """Return the plant as a status has it: the verdict, and a row for each of its gateways.
 
-    `own` is the note of this gateway, `both` are the leases of which two were held at the last look too.
+    `own` is the note of this gateway, `both` are the leases that several still say to hold.
     """
     known = {name: seen.get(name, Seen()) for name in addresses if name != own["gateway"]}
     concerns = [*_of_own(own), *(one for name, each in known.items() for one in _of(name, each, own))]

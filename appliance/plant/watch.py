@@ -59,7 +59,8 @@ class PlantWatch:
         self._heard: Mapping[str, Heard] = {}
         self._missed = frozenset[str]()
         self._there = set[str]()
-        self._twice = self._both = frozenset[str]()
+        self._twice: Mapping[str, Mapping[str, int]] = {}
+        self._both = frozenset[str]()
         self._word, self._due_s = "ok", float("-inf")
         self._task: Task[None] | None = None
         self._hearing, self._files = Hearing(gateway), FileWatch()
@@ -190,15 +191,27 @@ class PlantWatch:
 
         `status` has what a note and the verdict need; `claims` are the ages in ms of claims at brokers here.
         """
-        # What a gateway said before the last look may be the word of one that has died since.
-        now = self._fresh(1) | {name: one for name, one in self._heard.items() if one.note is not None}
-        notes: dict[str, Note] = {name: one.note for name, one in now.items() if one.note is not None}
-        twice = frozenset(doubled({self._gateway: note_of(status), **notes}))
-        self._both, self._twice = self._twice & twice, twice
+        self._compare(note_of(status))
         shown = self._judged(status, claims)
         if shown["word"] != self._word:
             self._word = shown["word"]
             self._record("health", "plant", shown["line"], _LEVELS[shown["word"]])
+
+    def _compare(self, own: Note) -> None:
+        """Note the leases that several say to hold. The word of one that died does not count: it said nothing
+        after another had taken over."""
+        heard = self._fresh(MISSED) | {name: one for name, one in self._heard.items() if one.note is not None}
+        notes = {name: one.note for name, one in heard.items() if one.note is not None}
+        notes[self._gateway] = own
+        held = {
+            lease: {name: notes[name]["time_ns"] for name in names if name != self._gateway}
+            for lease, names in doubled(notes).items()
+        }
+        first = {lease: {**times, **self._twice.get(lease, {})} for lease, times in held.items()}
+        self._both = frozenset(
+            lease for lease, times in held.items() if all(times[name] > first[lease][name] for name in times)
+        )
+        self._twice = {lease: {name: first[lease][name] for name in times} for lease, times in held.items()}
 
     def concerns(self, file: str, told: Collection[str] = ()) -> Iterator[Concern]:
         """Yield the concern that this gateway, which runs a `file` by its hash, has another than most, and
