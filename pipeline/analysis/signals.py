@@ -155,11 +155,13 @@ def resampled(bins: "DataFrame") -> "DataFrame":
 
 def busiest(windows: "DataFrame", count: int) -> "DataFrame":
     """Choose the windows of the signals with most values that are numbers, in the order of time. A signal
-    that changes comes before all that do not."""
+    that changes comes before all that do not, then one with a unit: counters and checksums have none."""
     known = windows.where(F.col("mean").isNotNull())
     changes = (F.max("max") > F.min("min")).alias("changes")
-    sums = known.groupBy(*KEYS).agg(changes, F.sum("rows").alias("all"))
-    most = sums.orderBy(F.desc("changes"), F.desc("all"), *KEYS).limit(count)
+    measured = (F.max(F.length("unit")) > 0).alias("measured")
+    sums = known.groupBy(*KEYS).agg(changes, measured, F.sum("rows").alias("all"))
+    order = [F.desc(name) for name in ("changes", "measured", "all")]
+    most = sums.orderBy(*order, *KEYS).limit(count)
     found = known.join(F.broadcast(most), list(KEYS))
     return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
 

@@ -218,8 +218,8 @@ _SECTIONS: Final = (
     (
         "Signals",
         "signals",
-        "The busiest signals, those that change first: mean and range of each window. Red: frames with "
-        "faults entered. Orange: nobody served. Times are by the gateways' own clocks.",
+        "The busiest signals, those that change and have a unit first: mean and range of each window. Red: "
+        "frames with faults entered. Orange: nobody served. Times are by the gateways' own clocks.",
     ),
     ("Traffic", "prefixes", "Frames on each segment: those it brought and was given, by first token."),
     ("Media", "media", "Bytes a second on each segment."),

@@ -46,9 +46,9 @@ _WINDOWS: Final = ", ".join([
 ])  # fmt: skip
 
 
-def windows(signal: str, rows: int, *values: float | None) -> list[tuple[Any, ...]]:
+def windows(signal: str, rows: int, *values: float | None, unit: str = "a") -> list[tuple[Any, ...]]:
     """Return a window for each value, which the signal has all that time."""
-    keys = [signal if name == "signal" else "a" for name in KEYS]
+    keys = [{"signal": signal, "unit": unit}.get(name, "a") for name in KEYS]
     return [(at_ns, *keys, rows, value, value, value) for at_ns, value in enumerate(values)]
 
 
@@ -65,3 +65,15 @@ def test_of_busy_signals_those_that_change_come_first(spark: "SparkSession") -> 
     ]
     every = busiest(spark.createDataFrame([*still, *slow, *fast, *text], _WINDOWS), 9).collect()
     assert {row.signal for row in every} == {"fast", "slow", "still"}
+
+
+@pytest.mark.engines(SPARK, SAIL)
+def test_of_signals_that_change_those_with_a_unit_come_before_counters_and_checksums(
+    spark: "SparkSession",
+) -> None:
+    counter, speed = windows("counter", 900, 0.0, 1.0, unit=""), windows("speed", 2, 0.5, 1.0, unit="kph")
+    still = windows("still", 999, 5.0, 5.0, unit="V")
+    found = busiest(spark.createDataFrame([*counter, *speed, *still], _WINDOWS), 1).collect()
+    assert {row.signal for row in found} == {"speed"}
+    found = busiest(spark.createDataFrame([*counter, *speed, *still], _WINDOWS), 2).collect()
+    assert {row.signal for row in found} == {"speed", "counter"}
