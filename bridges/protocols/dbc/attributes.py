@@ -1,7 +1,7 @@
 """The attributes of a DBC that are read: names, cycle times and formats of frames. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from bridges.protocols.dbc.entries import Entry, Fault
@@ -24,11 +24,12 @@ _NUMBER: Final = re.compile(r"BA_\s+\"\w+\"\s+(?:BO_|SG_)\s+(\d{1,19})", re.ASCI
 
 
 class _Definition(NamedTuple):
-    """A definition: its object, type and choices; these are texts."""
+    """A definition: its object, type and choices; these are texts. `places` has the first place of each."""
 
     about: str
     type: str
     choices: tuple[str, ...]
+    places: Mapping[str, int]
 
 
 class Attributes:
@@ -76,7 +77,8 @@ class Attributes:
             self._refused.add(name)
             self._faults.append(entry.fault(f'"{name}" has another type than {_TYPES[name][0]}: left out'))
             return
-        self._defined[name] = _Definition(about or "", str(kind), choices)
+        places = dict(zip(reversed(choices), range(len(choices) - 1, -1, -1), strict=True))
+        self._defined[name] = _Definition(about or "", str(kind), choices, places)
 
     def default(self, entry: Entry) -> None:
         """Take a default value. The definition is known."""
@@ -114,8 +116,8 @@ class Attributes:
         if number is None and about != "BU_":
             return
         given = str(entry.parts[-1])
-        if one.type == "ENUM" and given[1:-1] in one.choices:
-            given = str(one.choices.index(given[1:-1]))
+        if one.type == "ENUM":
+            given = str(one.places.get(given[1:-1], given))
         if not _is_good(name, one, given):
             why = "no value of this attribute: left out"
             self._faults.append(entry.fault(why, number, blocks=name == _FORMAT))
@@ -133,7 +135,7 @@ def _is_good(name: str, one: _Definition, value: str, is_default: bool = False) 
     if name != _FORMAT:
         return value.startswith('"')
     if is_default and one.type == "ENUM":
-        return plain in one.choices
+        return plain in one.places
     most = _FORMATS if one.type == "INT" else len(one.choices)
     return plain.isascii() and plain.isdigit() and int(plain[:9]) < most
 

@@ -19,6 +19,7 @@ KEYWORDS: Final = frozenset(
     )
 )
 _SHOWN: Final = 40
+_REACH: Final = 1 << 13  # within which the semicolon of an entry that is not understood is looked for
 
 _GAP: Final = r"(?:[ \t\r\n\x1a]+|//[^\n]*(?:\n|\Z))*+"
 _WORD: Final = rf"(?!(?:{'|'.join(sorted(KEYWORDS))})(?!\w))\w+"
@@ -104,8 +105,8 @@ _COMPILED: Final = {kind: _form(kind) for kind in _FORMS}
 _SKIPPED: Final = re.compile(_GAP, re.ASCII)
 _KEYWORD: Final = re.compile(r"([A-Z][A-Z_]*_|VERSION)(?!\w)", re.ASCII)
 _NEXT: Final = re.compile(rf"^{_BEGUN}", re.ASCII | re.MULTILINE)
-_CLOSED: Final = re.compile(rf"(?:[^\";]|{_TEXT})*+;")
-_QUOTE: Final = re.compile(r'(?<!\\)"')
+_CLOSED: Final = re.compile(rf"(?:[^\";]++|{_TEXT})*+;")
+_QUOTE: Final = re.compile(r'"(?<!\\")')  # looked for by its first character
 _TEXT_CLOSED: Final = re.compile(rf"{_TEXT}[ \t\r\n]*;")
 _REMARK: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 
@@ -161,124 +162,130 @@ class Entry(NamedTuple):
 
 def entries(text: str) -> Iterator[Entry]:
     """Yield the entries of a text, and what between them is none."""
-    at, counted, line, remarked = 0, 0, 1, text.rfind("*/")
-    while (at := _skipped(text, at)) < len(text):
-        line, counted = line + text.count("\n", counted, at), at
-        begun = _KEYWORD.match(text, at)
-        entry, end = _strange(text, at, line, at < remarked) if begun is None else _entry(text, begun, line)
-        yield entry
-        at = max(end, at + 1)
+    return iter(_Reader(text))
+
+
+class _Reader:
+    """The pass over a text. `_line` is that of the entry that is read."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._line = text, 1
+        self._searched, self._found = 0, -1
+
+    def __iter__(self) -> Iterator[Entry]:
+        text, at, counted, remarked = self._text, 0, 0, self._text.rfind("*/")
+        while (at := _skipped(text, at)) < len(text):
+            self._line, counted = self._line + text.count("\n", counted, at), at
+            begun = _KEYWORD.match(text, at)
+            entry, end = self._strange(at, at < remarked) if begun is None else self._entry(begun)
+            yield entry
+            at = max(end, at + 1)
+
+    def _made(self, kind: str, at: int, end: int, why: str = "", note: str = "") -> tuple[Entry, int]:
+        """Return an entry without parts, of which the beginning is kept, and where it ends."""
+        return Entry(kind, self._line, self._text[at : min(end, at + 3 * _SHOWN)], (), why, note), end
+
+    def _strange(self, at: int, may_remark: bool) -> tuple[Entry, int]:
+        """Return text that belongs to no entry, and where it ends: the rest of a line, or lines, or a
+        remark."""
+        text = self._text
+        remark = _REMARK.match(text, at) if may_remark else None
+        if remark is not None:
+            return self._made(REMARK, at, remark.end(), "it is no remark of DBC")
+        is_rest = bool(text[text.rfind("\n", 0, at) + 1 : at].strip())
+        line_end = self._line_end(at)
+        why = _CUT if line_end == len(text) else "it belongs to no entry"
+        return self._made(REST if is_rest else STRANGE, at, line_end if is_rest else self._next(at), why)
+
+    def _entry(self, begun: re.Match[str]) -> tuple[Entry, int]:
+        """Return the entry that a keyword begins, and where it ends."""
+        kind, at = begun[1], begun.start()
+        form = _COMPILED.get(kind)
+        if form is None:
+            return self._other(kind, at)
+        found = form.whole.match(self._text, begun.end())
+        if found is None:
+            return self._broken(kind, at, self._missing(form, begun.end()))
+        return self._opened(kind, at, found) if kind in _OPEN else self._ended(kind, at, found)
+
+    def _other(self, kind: str, at: int) -> tuple[Entry, int]:
+        """Return an entry of a kind that nobody here reads, and where it ends."""
+        if kind not in KEYWORDS:
+            return self._broken(kind, at, "no entry of DBC has this name")
+        end = self._end(kind, at)
+        if self._text.startswith(";", end - 1):
+            return self._made(kind, at, end)
+        if end == len(self._text):
+            return self._broken(kind, at, _CUT)
+        return self._made(kind, at, end, note=_UNENDED)
+
+    def _opened(self, kind: str, at: int, found: re.Match[str]) -> tuple[Entry, int]:
+        """Return an entry without an end of its own. One of which nobody reads the last word may lack
+        that."""
+        text, end = self._text, found.end()
+        note = _LAST.get(kind, "") if found.re.groups and found[found.re.groups] is None else ""
+        if note and _skipped(text, end) == len(text):
+            return self._broken(kind, at, _CUT)
+        return Entry(kind, self._line, text[at:end], found.groups(), note=note), end
+
+    def _ended(self, kind: str, at: int, found: re.Match[str]) -> tuple[Entry, int]:
+        """Return an entry, and where it ends: with a semicolon, which a line between two entries may
+        lack."""
+        text = self._text
+        after = _skipped(text, found.end())
+        whole = Entry(kind, self._line, text[at : found.end()], found.groups())
+        if text.startswith(";", after):
+            return whole, after + 1
+        begin = text.rfind("\n", at, after) + 1
+        if begin and after < len(text) and not text[begin:after].strip() and _NEXT.match(text, begin):
+            return whole._replace(note=_UNENDED), after
+        why = _CUT if after == len(text) else f"{self._column(after)}: expected a semicolon"
+        return self._broken(kind, at, why)
+
+    def _missing(self, form: _Form, at: int) -> str:
+        """Return what is missing in an entry, and at which column."""
+        for label, part in form.parts:
+            found = part.match(self._text, at)
+            if found is None:
+                at = _skipped(self._text, at)
+                return _CUT if at == len(self._text) else f"{self._column(at)}: expected {label}"
+            at = found.end()
+        return "it is not understood"
+
+    def _broken(self, kind: str, at: int, why: str) -> tuple[Entry, int]:
+        end = self._end(kind, at)
+        if end == len(self._text) and self._text[-1] not in "\n;":
+            why = _CUT
+        return self._made(kind, at, end, why)
+
+    def _end(self, kind: str, at: int) -> int:
+        """Return where an entry ends that is not understood."""
+        text, after = self._text, self._next(at + 1)
+        if kind in _OPEN:
+            return min(self._line_end(at), after)
+        near = min(after, at + _REACH)
+        if (closed := _CLOSED.match(text, at, near)) is not None:
+            return closed.end()
+        quote = _QUOTE.search(text, at, near)
+        is_bare = quote is None or ";" in text[at : quote.start()]
+        whole = None if quote is None or is_bare else _TEXT_CLOSED.match(text, quote.start())
+        return min(self._line_end(at), after) if whole is None else whole.end()
+
+    def _next(self, at: int) -> int:
+        """Return where the next line that begins with a keyword begins. It is looked for once."""
+        if not self._searched <= at <= self._found:
+            found = _NEXT.search(self._text, at)
+            self._searched, self._found = at, len(self._text) if found is None else found.start()
+        return self._found
+
+    def _line_end(self, at: int) -> int:
+        end = self._text.find("\n", at)
+        return len(self._text) if end < 0 else end
+
+    def _column(self, at: int) -> str:
+        return f"column {at - self._text.rfind(chr(10), 0, at)}"
 
 
 def _skipped(text: str, at: int) -> int:
     found = _SKIPPED.match(text, at)
     return at if found is None else found.end()
-
-
-def _strange(text: str, at: int, line: int, may_remark: bool) -> tuple[Entry, int]:
-    """Return text that belongs to no entry, and where it ends: the rest of a line, or lines, or a remark."""
-    remark = _REMARK.match(text, at) if may_remark else None
-    if remark is not None:
-        return Entry(REMARK, line, text[at : at + 3 * _SHOWN], (), "it is no remark of DBC"), remark.end()
-    is_rest = bool(text[text.rfind("\n", 0, at) + 1 : at].strip())
-    end = _line_end(text, at) if is_rest else _next(text, at)
-    why = "it belongs to no entry"
-    if _line_end(text, at) == len(text):
-        why = _CUT
-    return Entry(REST if is_rest else STRANGE, line, text[at : min(end, at + 3 * _SHOWN)], (), why), end
-
-
-def _entry(text: str, begun: re.Match[str], line: int) -> tuple[Entry, int]:
-    """Return the entry that a keyword begins, and where it ends."""
-    kind, at = begun[1], begun.start()
-    form = _COMPILED.get(kind)
-    if form is None:
-        return _other(text, kind, at, line)
-    found = form.whole.match(text, begun.end())
-    if found is None:
-        return _broken(text, kind, at, line, _missing(text, form, begun.end()))
-    if kind in _OPEN:
-        return _opened(text, kind, at, line, found)
-    return _ended(text, kind, at, line, found)
-
-
-def _other(text: str, kind: str, at: int, line: int) -> tuple[Entry, int]:
-    """Return an entry of a kind that nobody here reads, and where it ends."""
-    if kind not in KEYWORDS:
-        return _broken(text, kind, at, line, "no entry of DBC has this name")
-    end = _end(text, kind, at)
-    if text.startswith(";", end - 1):
-        return Entry(kind, line, text[at : min(end, at + 3 * _SHOWN)]), end
-    if end == len(text):
-        return _broken(text, kind, at, line, _CUT)
-    return Entry(kind, line, text[at : min(end, at + 3 * _SHOWN)], note=_UNENDED), end
-
-
-def _opened(text: str, kind: str, at: int, line: int, found: re.Match[str]) -> tuple[Entry, int]:
-    """Return an entry without an end of its own. One of which nobody reads the last word may lack that."""
-    if kind not in _LAST or found[found.re.groups] is not None:
-        return Entry(kind, line, text[at : found.end()], found.groups()), found.end()
-    if _skipped(text, found.end()) == len(text):
-        return _broken(text, kind, at, line, _CUT)
-    return Entry(kind, line, text[at : found.end()], found.groups(), note=_LAST[kind]), found.end()
-
-
-def _ended(text: str, kind: str, at: int, line: int, found: re.Match[str]) -> tuple[Entry, int]:
-    """Return an entry, and where it ends: with a semicolon, which a line between two entries may lack."""
-    after = _skipped(text, found.end())
-    whole = text[at : found.end()], found.groups()
-    if text.startswith(";", after):
-        return Entry(kind, line, *whole), after + 1
-    begin = text.rfind("\n", at, after) + 1
-    if begin and after < len(text) and not text[begin:after].strip() and _NEXT.match(text, begin):
-        return Entry(kind, line, *whole, note=_UNENDED), after
-    why = _CUT if after == len(text) else f"{_column(text, after)}: expected a semicolon"
-    return _broken(text, kind, at, line, why)
-
-
-def _missing(text: str, form: _Form, at: int) -> str:
-    """Return what is missing in an entry, and at which column."""
-    for label, part in form.parts:
-        found = part.match(text, at)
-        if found is None:
-            at = _skipped(text, at)
-            return _CUT if at == len(text) else f"{_column(text, at)}: expected {label}"
-        at = found.end()
-    return "it is not understood"
-
-
-def _column(text: str, at: int) -> str:
-    return f"column {at - text.rfind(chr(10), 0, at)}"
-
-
-def _broken(text: str, kind: str, at: int, line: int, why: str) -> tuple[Entry, int]:
-    end = _end(text, kind, at)
-    if end == len(text) and text[-1] not in "\n;":
-        why = _CUT
-    return Entry(kind, line, text[at : min(end, at + 3 * _SHOWN)], (), why), end
-
-
-def _end(text: str, kind: str, at: int) -> int:
-    """Return where an entry ends that is not understood."""
-    after = _next(text, at + 1)
-    line = min(_line_end(text, at), after)
-    if kind in _OPEN:
-        return line
-    closed = _CLOSED.match(text, at, after)
-    if closed is not None:
-        return closed.end()
-    quote = _QUOTE.search(text, at, after)
-    is_bare = quote is None or ";" in text[at : quote.start()]
-    whole = None if quote is None or is_bare else _TEXT_CLOSED.match(text, quote.start())
-    return line if whole is None else whole.end()
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
-
-
-def _next(text: str, at: int) -> int:
-    """Return where the next line that begins with a keyword begins."""
-    found = _NEXT.search(text, at)
-    return len(text) if found is None else found.start()

@@ -136,6 +136,8 @@ class _Work:
         ranges = [(int(low), int(high)) for low, high in _RANGE.findall(str(entry.parts[3]))]
         texts = ", ".join(f"{low}-{high}" for low, high in ranges)
         text = f"SG_MUL_VAL_ {frame.number} {safe(name)} {safe(above)} {texts};"
+        if text in frame.about.get(name, ()):
+            return
         if self._tell(entry, frame, name, text, self._refusal(frame, name, above, ranges)):
             for part in frame.parts[name]:
                 part.above = above

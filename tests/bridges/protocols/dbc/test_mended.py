@@ -281,3 +281,17 @@ def test_reading_is_linear_in_what_is_wrong() -> None:
     for unit in ('CM_ "', 'CM_ 5 \\"', 'EV_ "\\"', "FOO_ x ", "/* \nCM_ ", "VAL_ 5 A 1 ", "NS_ :\n\t"):
         text = HEAD + PLAIN + f"{unit}\n" * 5_000
         assert load(text, "dbc").messages["X"].signals[0].name == "A"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        PLAIN + "EV_ a;" * 40_000 + "\n",
+        PLAIN + "CM_ (\n" * 40_000,
+        PLAIN + 'BA_DEF_ BO_ "VFrameFormat" ENUM ' + '"a",' * 40_000 + '"b";\n' + 'BA_ "VFrameFormat" BO_ 5 "c";\n' * 40_000,
+        PLAIN + SIGNAL.format("S M", 8) + SIGNAL.format("P m1", 16) * 20_000 + "SG_MUL_VAL_ 5 P S 1-1;\n" * 20_000,
+    ],
+    ids=["one line", "no end", "many choices", "many of one name"],
+)
+def test_reading_is_linear_in_what_is_valid_and_strange(body: str) -> None:
+    assert mended(HEAD + body).messages == 1
