@@ -7,56 +7,74 @@ from xml.etree import ElementTree
 from bridges.items import STANDARD_MAX
 from bridges.protocols.dbc.layout import Flaw
 
-_SPACE: Final = "{http://kayak.2codeornot2code.org/1.0}"
+_BUS, _MESSAGE, _MULTIPLEX, _GROUP, _SIGNAL = (
+    f"{{http://kayak.2codeornot2code.org/1.0}}{name}"
+    for name in ("Bus", "Message", "Multiplex", "MuxGroup", "Signal")
+)
 _EXTENDED_MAX: Final = (1 << 29) - 1
 _SIZE_MAX: Final = 1785
 _BITS_MAX: Final = 512
 
 
 def mended_kcd(text: str) -> tuple[str, list[Flaw]]:
-    """Return a KCD without what is wrong in its messages, and that. What is no XML stays as it is."""
+    """Return a KCD without what is wrong in its messages, and that. What is no XML stays as it is, and so
+    does what is nested too deeply to be written."""
     try:
         root = ElementTree.fromstring(text)
-    except ElementTree.ParseError:
+        flaws = [flaw for bus in root.iter(_BUS) for flaw in _messages(bus)]
+        return (ElementTree.tostring(root, encoding="unicode"), flaws) if flaws else (text, [])
+    except (ElementTree.ParseError, RecursionError):
         return text, []
-    flaws = [
-        flaw
-        for bus in root.iter(f"{_SPACE}Bus")
-        for message in bus.findall(f"{_SPACE}Message")
-        for flaw in _message(bus, message)
-    ]
-    return (ElementTree.tostring(root, encoding="unicode"), flaws) if flaws else (text, [])
 
 
-def _message(bus: ElementTree.Element, message: ElementTree.Element) -> Iterator[Flaw]:
-    name = message.get("name", "")
-    number, size = _whole(message.get("id", ""), 0), message.get("length", "auto")
-    bits = 0 if number is None else number
-    if not name or number is None or not 0 <= bits <= _EXTENDED_MAX:
-        bus.remove(message)
-        yield Flaw(f'{name or "a message"}: its id "{message.get("id", "")}" is none: left out', "")
-        return
+def _messages(bus: ElementTree.Element) -> Iterator[Flaw]:
+    """Yield the flaws of the messages of a bus, and keep in it only what is read."""
+    kept = list[ElementTree.Element]()
+    for one in bus:
+        if one.tag == _MESSAGE and (why := _refusal(one)):
+            yield Flaw(f"{why}: left out", "")
+            continue
+        kept.append(one)
+        if one.tag == _MESSAGE:
+            yield from _message(one, one.get("name", ""))
+    bus[:] = kept
+
+
+def _refusal(message: ElementTree.Element) -> str:
+    """Return why a message is left out; "" if it is not."""
+    name, size = message.get("name", ""), message.get("length", "auto")
+    number = _whole(message.get("id", ""), 0)
+    if not name or number is None or not 0 <= number <= _EXTENDED_MAX:
+        return f'{name or "a message"}: its id "{message.get("id", "")}" is none'
     if size != "auto" and not (size.isdecimal() and int(size[:9]) <= _SIZE_MAX):
-        bus.remove(message)
-        yield Flaw(f'{name}: its length "{size}" is none: left out', "")
-        return
-    if bits > STANDARD_MAX and message.get("format") != "extended":
+        return f'{name}: its length "{size}" is none'
+    return ""
+
+
+def _message(message: ElementTree.Element, name: str) -> Iterator[Flaw]:
+    """Yield the flaws of a message that is read."""
+    number = _whole(message.get("id", ""), 0) or 0
+    if number > STANDARD_MAX and message.get("format") != "extended":
         message.set("format", "extended")
-        yield Flaw(f"{name}: its id {bits:#x} is extended, and not marked so: read as extended", name)
-    yield from _signals(message, name)
+        yield Flaw(f"{name}: its id {number:#x} is extended, and not marked so: read as extended", name)
+    above = [message]
+    while above:
+        yield from _signals(above.pop(), name, above)
 
 
-def _signals(above: ElementTree.Element, name: str) -> Iterator[Flaw]:
-    """Yield the flaws of the signals below an element, which are taken out of it."""
-    for one in list(above):
-        if one.tag == f"{_SPACE}MuxGroup" and _whole(one.get("count", "")) is None:
-            above.remove(one)
+def _signals(place: ElementTree.Element, name: str, more: list[ElementTree.Element]) -> Iterator[Flaw]:
+    """Yield the flaws of the signals in an element, and keep in it only the others. `more` gets what has
+    signals of its own."""
+    kept = list[ElementTree.Element]()
+    for one in place:
+        if one.tag == _GROUP and _whole(one.get("count", "")) is None:
             yield Flaw(f"{name}: a group has no count: left out", name, blocks=True)
-        elif one.tag in (f"{_SPACE}Multiplex", f"{_SPACE}Signal") and not _is_placed(one):
-            above.remove(one)
+        elif one.tag in (_MULTIPLEX, _SIGNAL) and not _is_placed(one):
             yield Flaw(f"{name}/{one.get('name', '')} has no place: left out", name, blocks=True)
-        elif one.tag in (f"{_SPACE}Multiplex", f"{_SPACE}MuxGroup"):
-            yield from _signals(one, name)
+        else:
+            kept.append(one)
+    place[:] = kept
+    more += (one for one in reversed(kept) if one.tag in (_MULTIPLEX, _GROUP))
 
 
 def _is_placed(signal: ElementTree.Element) -> bool:

@@ -14,7 +14,9 @@ _PLACE: Final = re.compile(r"Invalid syntax at line (\d+), column (\d+)")
 _NAMED: Final = re.compile(r"\bin message (\w+)")
 _SECTION: Final = re.compile(r"\s*(?:\[\"?([^\]\"]*)\"?\]|\{)")
 _SIGNAL: Final = re.compile(r"\s*(?:Var|Sig)\s*=\s*(\"[^\"]*\"|\S+)")
-_PAGE: Final = re.compile(r"^([ \t]*Mux=[^\n]*?\d+,\d+[ \t]+)(?=[A-F][0-9A-F]*h\b)", re.MULTILINE)
+_PAGE: Final = re.compile(
+    r'^([ \t]*+Mux=(?:"[^"\n]*+"|[^\s"]*+)[ \t]*+\d++,\d++[ \t]++)(?=[A-F][0-9A-F]*+h\b)', re.MULTILINE
+)
 
 
 def mended_sym(text: str) -> str:

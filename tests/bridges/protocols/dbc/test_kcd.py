@@ -2,7 +2,8 @@
 
 import pytest
 
-from bridges.protocols.dbc.database import load
+from bridges.protocols.dbc.database import Unreadable, load
+from bridges.protocols.dbc.kcd import mended_kcd
 
 BODY = """<NetworkDefinition xmlns="http://kayak.2codeornot2code.org/1.0"><Document/><Bus name="b">
  <Message id="0x100" length="8" name="X">
@@ -49,3 +50,22 @@ def test_a_message_without_an_identifier_or_a_length_is_left_out(old: str, new: 
     found = load(BODY.replace(old, new), "kcd")
     assert list(found.messages) == ["Good"]
     assert [flaw.text.partition(": its")[0] for flaw in found.flaws] == ["X"]
+
+
+@pytest.mark.parametrize("wrong", ['<Message id="z" name="Y"/>', '<Signal name="Y" offset="z"/>'])
+def test_reading_is_linear_in_what_is_wrong(wrong: str) -> None:
+    end = "</Bus>" if "Message" in wrong else "</Message>"
+    good, count = wrong.replace('"z"', '"1"'), 60_000
+    _, flaws = mended_kcd(BODY.replace(end, good * count + wrong * count + end, 1))
+    assert len(flaws) == count
+
+
+@pytest.mark.parametrize("number", ["0x100", "none"])
+def test_what_is_nested_too_deeply_is_not_read_or_refused_in_words(number: str) -> None:
+    signal = '<Signal name="A" offset="0" length="8"/>'
+    deep = '<MuxGroup count="1">' * 5_000 + signal + "</MuxGroup>" * 5_000
+    try:
+        words = " ".join(load(BODY.replace(signal, deep).replace("0x100", number), "kcd").messages)
+    except Unreadable as error:
+        words = str(error)
+    assert words.endswith("Good") or words.startswith("no KCD: ")

@@ -288,8 +288,15 @@ def test_reading_is_linear_in_what_is_wrong() -> None:
     [
         PLAIN + "EV_ a;" * 40_000 + "\n",
         PLAIN + "CM_ (\n" * 40_000,
-        PLAIN + 'BA_DEF_ BO_ "VFrameFormat" ENUM ' + '"a",' * 40_000 + '"b";\n' + 'BA_ "VFrameFormat" BO_ 5 "c";\n' * 40_000,
-        PLAIN + SIGNAL.format("S M", 8) + SIGNAL.format("P m1", 16) * 20_000 + "SG_MUL_VAL_ 5 P S 1-1;\n" * 20_000,
+        PLAIN
+        + 'BA_DEF_ BO_ "VFrameFormat" ENUM '
+        + '"a",' * 40_000
+        + '"b";\n'
+        + 'BA_ "VFrameFormat" BO_ 5 "c";\n' * 40_000,
+        PLAIN
+        + SIGNAL.format("S M", 8)
+        + SIGNAL.format("P m1", 16) * 20_000
+        + "SG_MUL_VAL_ 5 P S 1-1;\n" * 20_000,
     ],
     ids=["one line", "no end", "many choices", "many of one name"],
 )

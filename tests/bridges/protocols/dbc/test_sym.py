@@ -6,7 +6,7 @@ import cantools
 import pytest
 
 from bridges.protocols.dbc.database import Unreadable, load
-from bridges.protocols.dbc.sym import TRIES
+from bridges.protocols.dbc.sym import TRIES, mended_sym
 
 BODY = """FormatVersion=6.0 // Do not edit this line!
 Title="plant"
@@ -31,10 +31,16 @@ Var=Fine unsigned 8,8
 """
 
 
-def test_a_page_may_be_a_number_that_begins_with_a_letter() -> None:
-    found = load(BODY, "sym")
+@pytest.mark.parametrize("name", ["Page", '"A page, 1,2 FFh"'])
+def test_a_page_may_be_a_number_that_begins_with_a_letter(name: str) -> None:
+    found = load(BODY.replace("Page", name), "sym")
     assert found.flaws == ()
     assert [one.ids for one in found.messages["Good"].signals] == [None, {0xFE}]
+
+
+def test_the_search_for_pages_is_linear_in_a_line() -> None:
+    for line in ("Mux=" + "1" * 200_000, "Mux=" + "1,1 " * 100_000, 'Mux="' + "1,1 " * 100_000):
+        assert mended_sym(f"{line}\n{BODY}") == f"{line}\n{BODY.replace('FEh', '0FEh')}"
 
 
 @pytest.mark.parametrize(
