@@ -12,8 +12,9 @@ from bridges.items import EXTENDED
 from bridges.protocols.dbc.compiled import fits
 from bridges.protocols.dbc.entries import Fault
 from bridges.protocols.dbc.frames import MARKED, plain_name
+from bridges.protocols.dbc.j1939.transport import BYTES_MAX
 from bridges.protocols.dbc.kcd import mended_kcd
-from bridges.protocols.dbc.layout import Database, Flaw, Message, Signal
+from bridges.protocols.dbc.layout import BITS_MAX, Database, Flaw, Message, Signal
 from bridges.protocols.dbc.mended import mended
 from bridges.protocols.dbc.sym import TRIES, mended_sym, without
 from bus.machine.files import encoding_of, read_bytes
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("dbc", "kcd", "sym")
 FILE_BYTES: Final = 32 << 20
-_SIZE_MAX, _J1939_SIZE_MAX, _BITS_MAX, _TEXT_MAX, _LARGE = 64, 1785, 512, 255, 1e100
+_SIZE_MAX, _TEXT_MAX, _LARGE = 64, 255, 1e100
 _SAID_MAX: Final = 120
 _PLACE: Final = re.compile(r"\bline (\d+)(?:, column (\d+))?")
 _COLUMN: Final = re.compile(r": column (\d+):")
@@ -183,7 +184,7 @@ def _twin(message: Message, messages: Mapping[str, Message], identifiers: Mappin
         return f"{name}: two messages have this name: the first is read"
     if message.identifier in identifiers:
         return f"{name} has the identifier of {identifiers[message.identifier]}, which alone is read"
-    if size > (_J1939_SIZE_MAX if message.is_j1939 else _SIZE_MAX):
+    if size > (BYTES_MAX if message.is_j1939 else _SIZE_MAX):
         return f"{name}: {size} bytes are more than a frame has: left out"
     return ""
 
@@ -219,7 +220,7 @@ def _fault(signal: Signal, size: int) -> str:
         return f"lies outside of the {size} bytes of the message"
     if signal.is_float and signal.bits not in (16, 32, 64):
         return f"is a float of {signal.bits} bits"
-    if signal.bits > _BITS_MAX:
+    if signal.bits > BITS_MAX:
         return f"has {signal.bits} bits"
     if not signal.scale:
         return "has no factor"

@@ -5,17 +5,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridges.items import STANDARD_MAX
+from bridges.items import IDENTIFIER, STANDARD_MAX
 from bridges.protocols.dbc.entries import KEYWORDS, Entry, Fault
+from bridges.protocols.dbc.j1939.transport import BYTES_MAX
+from bridges.protocols.dbc.layout import BITS_MAX
 
 MARKED: Final = 1 << 31
 PREFIX: Final = "Renamed__"
 """What stands before a name that cantools does not take as one."""
 
-_EXTENDED_MAX: Final = (1 << 29) - 1
 _DEPTH_MAX: Final = 16
-_SIZE_MAX: Final = 1785
-_BITS_MAX: Final = 512
 _UNREAD: Final = re.compile(r"VECTOR__INDEPENDENT_SIG_MSG")
 _NUMBERED: Final = re.compile(r"BO_\s+(\d{1,19})", re.ASCII)
 _NAMED: Final = re.compile(r"SG_\s+(\w+)", re.ASCII)
@@ -130,7 +129,7 @@ class Frames:
         number = int(given or 0)
         if _UNREAD.fullmatch(str(name)):
             self._gone.add(number)
-        elif int(str(size)) > _SIZE_MAX:
+        elif int(str(size)) > BYTES_MAX:
             self._lose(entry, str(given), f"{size} bytes are more than a message has")
         else:
             self._identified(entry, number, f"{safe(str(name))}: {size} {safe(sender or 'Vector__XXX')}")
@@ -142,9 +141,9 @@ class Frames:
 
     def _identified(self, entry: Entry, given: int, rest: str) -> None:
         number, name = given, str(entry.parts[1])
-        if STANDARD_MAX < given <= _EXTENDED_MAX:
+        if STANDARD_MAX < given <= IDENTIFIER:
             number |= MARKED
-        elif given & ~MARKED > (_EXTENDED_MAX if given & MARKED else STANDARD_MAX):
+        elif given & ~MARKED > (IDENTIFIER if given & MARKED else STANDARD_MAX):
             self._lose(entry, str(given), f"0x{given:X} has bits that no identifier has")
             return
         if number != given and number in self._marked:
@@ -183,7 +182,7 @@ class Frames:
 
     def _whole(self, frame: Frame, entry: Entry) -> None:
         name, mark, start, bits, order, sign, *numbers, unit, _ = (part or "" for part in entry.parts)
-        if not 0 < int(bits) <= _BITS_MAX or int(start) >= 8 * _SIZE_MAX:
+        if not 0 < int(bits) <= BITS_MAX or int(start) >= 8 * BYTES_MAX:
             self.faults.append(
                 entry.fault(f"a signal of {bits} bits at {start}: left out", frame.number, True)
             )

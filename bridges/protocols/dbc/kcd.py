@@ -1,19 +1,16 @@
 """A KCD as cantools reads it: messages and signals that it refuses are mended or left out. Pure."""
 
 from collections.abc import Iterator
-from typing import Final
 from xml.etree import ElementTree
 
-from bridges.items import STANDARD_MAX
-from bridges.protocols.dbc.layout import Flaw
+from bridges.items import IDENTIFIER, STANDARD_MAX
+from bridges.protocols.dbc.j1939.transport import BYTES_MAX
+from bridges.protocols.dbc.layout import BITS_MAX, Flaw
 
 _BUS, _MESSAGE, _MULTIPLEX, _GROUP, _SIGNAL = (
     f"{{http://kayak.2codeornot2code.org/1.0}}{name}"
     for name in ("Bus", "Message", "Multiplex", "MuxGroup", "Signal")
 )
-_EXTENDED_MAX: Final = (1 << 29) - 1
-_SIZE_MAX: Final = 1785
-_BITS_MAX: Final = 512
 
 
 def mended_kcd(text: str) -> tuple[str, list[Flaw]]:
@@ -44,9 +41,9 @@ def _refusal(message: ElementTree.Element) -> str:
     """Return why a message is left out; "" if it is not."""
     name, size = message.get("name", ""), message.get("length", "auto")
     number = _whole(message.get("id", ""), 0)
-    if not name or number is None or not 0 <= number <= _EXTENDED_MAX:
+    if not name or number is None or not 0 <= number <= IDENTIFIER:
         return f'{name or "a message"}: its id "{message.get("id", "")}" is none'
-    if size != "auto" and not (size.isdecimal() and int(size[:9]) <= _SIZE_MAX):
+    if size != "auto" and not (size.isdecimal() and int(size[:9]) <= BYTES_MAX):
         return f'{name}: its length "{size}" is none'
     return ""
 
@@ -81,7 +78,7 @@ def _is_placed(signal: ElementTree.Element) -> bool:
     """Return whether a signal has a name and bits."""
     offset, bits = _whole(signal.get("offset", "")), _whole(signal.get("length", "1"))
     is_there = (
-        offset is not None and 0 <= offset < 8 * _SIZE_MAX and bits is not None and 0 < bits <= _BITS_MAX
+        offset is not None and 0 <= offset < 8 * BYTES_MAX and bits is not None and 0 < bits <= BITS_MAX
     )
     return is_there and bool(signal.get("name")) and signal.get("endianess", "little") in ("little", "big")
 

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 from bridges.items import EXTENDED, FD
 from bridges.protocols.dbc.j1939.pgn import absent_from, absent_in_nmea, is_of_nmea, pgn_of
 
+BITS_MAX: Final = 512
+"""The bits of the longest signal that is read."""
 _FRAME_BYTES: Final = 8
 
 
