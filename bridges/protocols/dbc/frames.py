@@ -36,7 +36,7 @@ class Part:
 @dataclass(slots=True)
 class Frame:
     """A message and its signals, with the entries `about` each. `lost` are the names of those that were left
-    out; `is_torn`: one of them may choose others."""
+    out; `is_torn`: one of them may choose others. `has_choosers`: one has the mark of a multiplexer."""
 
     number: int
     name: str
@@ -45,6 +45,7 @@ class Frame:
     about: dict[str, list[str]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     is_torn: bool = False
+    has_choosers: bool = False
 
     def __iter__(self) -> Iterator[Part]:
         return (part for parts in self.parts.values() for part in parts)
@@ -53,6 +54,11 @@ class Frame:
         """Leave out a signal."""
         self.is_torn |= any(part.mark.endswith("M") for part in self.parts.pop(name, ()))
         self.lost.add(name)
+
+    def choose(self, part: Part) -> None:
+        """Have a signal choose pages."""
+        part.mark, part.text = "M", part.text.replace(f" {part.mark} : ", " M : ", 1)
+        self.has_choosers = True
 
     def settle(self) -> Iterator[Fault]:
         """Leave out signals of which it is not known on which pages they are, and yield their faults."""
@@ -196,6 +202,7 @@ class Frames:
             f" SG_ {safe(name)} {mark} : {start}|{bits}@{order}{sign} ({factor},{offset}) [{low}|{high}] "
             f"{unit} Vector__XXX"
         )
+        frame.has_choosers |= mark.endswith("M")
         frame.parts.setdefault(name, []).append(Part(name, entry, mark, text))
 
     def drop(self, entry: Entry, number: int, name: str, why: str) -> None:

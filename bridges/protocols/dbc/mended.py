@@ -138,9 +138,18 @@ class _Work:
         text = f"SG_MUL_VAL_ {frame.number} {safe(name)} {safe(above)} {texts};"
         if text in frame.about.get(name, ()):
             return
+        self._mark(frame, above)
         if self._tell(entry, frame, name, text, self._refusal(frame, name, above, ranges)):
             for part in frame.parts[name]:
                 part.above = above
+
+    def _mark(self, frame: Frame, above: str) -> None:
+        """Mark a signal that chooses pages, if it has the mark of one that is chosen, and none chooses."""
+        parts = frame.parts.get(above, ())
+        if len(parts) == 1 and parts[0].mark == "m" and not frame.has_choosers:
+            frame.choose(parts[0])
+            words = "another entry says that it chooses pages: read as a multiplexer"
+            self._faults.append(parts[0].entry.mended(words, frame.number))
 
     def _tell(self, entry: Entry, frame: Frame, name: str, text: str, why: str) -> bool:
         """Keep what says how a signal is read; leave out the signal if that is in doubt."""

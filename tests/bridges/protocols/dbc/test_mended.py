@@ -204,6 +204,19 @@ def test_what_is_in_doubt_of_pages_is_left_out(old: str, new: str, left: str) ->
     assert all(flaw.blocks and flaw.message == "X" for flaw in database.flaws)
 
 
+def test_the_only_signal_that_entries_say_chooses_pages_does_so_whatever_its_mark() -> None:
+    pages = "".join(f"SG_MUL_VAL_ 5 P{page} S {page}-{page};\n" for page in (1, 2))
+    signals = SIGNAL.format("S m", 8) + SIGNAL.format("P1 m1", 16) + SIGNAL.format("P2 m2", 16)
+    database = found(PLAIN + signals + pages)
+    one = {signal.name: signal for signal in database.messages["X"].signals}
+    assert (one["S"].is_selector, one["P1"].selector, one["P2"].ids) == (True, "S", {2})
+    (flaw,) = database.flaws
+    assert flaw.text.endswith(": another entry says that it chooses pages: read as a multiplexer")
+    assert not flaw.blocks
+    database = found(PLAIN + signals + SIGNAL.format("T M", 24) + pages)
+    assert all(signal.name in "AT" for signal in database.messages["X"].signals)
+
+
 def test_pages_that_no_signal_chooses_are_told() -> None:
     database = found(PLAIN.replace("A :", "A m3 :"))
     assert database.messages["X"].signals[0].ids is None
