@@ -80,7 +80,7 @@ def test_a_database_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("cantools")
     for word, text in {
         f"{tmp_path}/none.dbc": "No such file",
-        str(written(tmp_path, "no\ndatabase", "bad.dbc")): "bad.dbc:1: no DBC",
+        str(written(tmp_path, "no\ndatabase", "bad.dbc")): "bad.dbc:1: no message in it can be read",
         str(written(tmp_path, CAR, "car.txt")): "its name ends with none of",
     }.items():
         with pytest.raises(PipelineError, match=text):
