@@ -209,7 +209,7 @@ def test_the_only_signal_that_entries_say_chooses_pages_does_so_whatever_its_mar
     signals = SIGNAL.format("S m", 8) + SIGNAL.format("P1 m1", 16) + SIGNAL.format("P2 m2", 16)
     database = found(PLAIN + signals + pages)
     one = {signal.name: signal for signal in database.messages["X"].signals}
-    assert (one["S"].is_selector, one["P1"].selector, one["P2"].ids) == (True, "S", {2})
+    assert (one["S"].is_selector, one["P1"].selector, one["P2"].ids) == (True, "S", frozenset({2}))
     (flaw,) = database.flaws
     assert flaw.text.endswith(": another entry says that it chooses pages: read as a multiplexer")
     assert not flaw.blocks
