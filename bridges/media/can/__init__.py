@@ -11,6 +11,7 @@ by itself, and `outbox` writes many. `pace` says when a busy bus is read, and `b
 by one timer. `flight` has the frames in the driver, and `window` bounds them. `state` tracks the
 controller's states. `restart` ends a bus-off. `source` watches what python-can reads from, `echo` takes out
 what we sent; `slcan` makes serial adapters fast, `socketcand` connects within bounds. `library` loads
-python-can for all other interfaces, `listening` looks whether a controller acknowledges. `clock` has the
-times at which frames came. `strangers` tells what others say on a bus of TMQ.
+python-can for all other interfaces, and `opening` bounds what they write. `listening` looks whether a
+controller acknowledges. `clock` has the times at which frames came. `strangers` tells what others say on a
+bus of TMQ.
 """

@@ -9,6 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from bridges.media.can.opening import bound, opening
 from bridges.media.selecting import unbound
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def open_bus(interface: str, **settings: Any) -> "BusABC":
     import_module(package)
     for library in (package, "serial"):
         unbound(library)
-    # ignore_config: settings come from the topology, not from configuration files in the home directory
-    bus: BusABC = can.Bus(interface=interface, ignore_config=True, **settings)
+    bound(package)
+    with opening():
+        # ignore_config: settings come from the topology, not from configuration files in the home directory
+        bus: BusABC = can.Bus(interface=interface, ignore_config=True, **settings)
     return bus

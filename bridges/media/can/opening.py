@@ -1,0 +1,70 @@
+"""The serial ports that python-can makes: no write to one lasts for ever.
+
+A port of pyserial without a time for writes tries again and again, without a pause, where a line takes
+nothing. So do the constructor and the farewell of an adapter at such a line, and their thread never ends.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import local
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final
+
+WRITE_S = 1.0
+_MAKERS: Final = ("Serial", "serial_for_url")
+
+
+class _Opened(local):
+    """The ports that are made while a bus is opened in this thread; None while none is."""
+
+    ports: list[Any] | None = None
+
+
+_opened: Final = _Opened()
+
+
+def bound(library: str) -> None:
+    """Let the module of that name, and those below it, make ports whose writes end. Idempotent."""
+    for name, module in list(sys.modules.items()):
+        serial = vars(module).get("serial") if f"{name}.".startswith(f"{library}.") else None
+        if isinstance(serial, ModuleType) and serial.__name__ == "serial":
+            makers = {maker: _noting(vars(serial)[maker]) for maker in _MAKERS}
+            vars(module)["serial"] = SimpleNamespace(**vars(serial) | makers)
+
+
+def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
+    def made(*words: Any, **settings: Any) -> Any:
+        port = make(*words, **settings)
+        port.write_timeout = WRITE_S
+        if _opened.ports is not None:
+            _opened.ports.append(port)
+        return port
+
+    return made
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Close the ports that are made in the block if it fails."""
+    ports = list[Any]()
+    _opened.ports = ports
+    try:
+        yield
+    except BaseException:
+        for port in ports:
+            _release(port)
+        raise
+    finally:
+        _opened.ports = None
+
+
+def _release(port: Any) -> None:
+    """Close a port. A bus that could not be made still says farewell by it when Python collects it."""
+    port.write, port.flush = len, _flush
+    with suppress(OSError):
+        port.close()
+
+
+def _flush() -> None:
+    """Flush nothing."""
