@@ -9,7 +9,7 @@ import os
 import select as system
 import sys
 from collections.abc import Sequence
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 _READABLE: Final = system.POLLIN | system.POLLHUP | system.POLLERR
@@ -52,7 +52,12 @@ _STAND_IN: Final = SimpleNamespace(**{**vars(system), "select": select})
 
 
 def unbound(library: str) -> None:
-    """Let a library use this `select`: the module of that name, and those below it, as far as loaded."""
-    for name, module in list(sys.modules.items()):
-        if (name == library or name.startswith(f"{library}.")) and vars(module).get("select") is system:
+    """Let a library use this `select`, as far as it is loaded."""
+    for module in loaded(library):
+        if vars(module).get("select") is system:
             vars(module)["select"] = _STAND_IN
+
+
+def loaded(library: str) -> list[ModuleType]:
+    """Return the module of that name, and those below it, as far as they are loaded."""
+    return [module for name, module in list(sys.modules.items()) if f"{name}.".startswith(f"{library}.")]

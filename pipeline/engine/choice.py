@@ -18,7 +18,6 @@ ENGINES: Final = (SPARK, SAIL)
 VARIABLE: Final = "BUSCOUPLER_ENGINE"
 """The environment's word for `--engine`, once for all commands."""
 
-
 _MANAGED: Final = ("yarn", "k8s:")
 _MODULES: Final = ("numpy", "pyarrow")
 

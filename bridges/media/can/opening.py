@@ -4,12 +4,13 @@ A port of pyserial without a time for writes tries again and again, without a pa
 nothing. So do the constructor and the farewell of an adapter at such a line, and their thread never ends.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import local
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
+
+from bridges.media.selecting import loaded
 
 WRITE_S = 1.0
 _MAKERS: Final = ("Serial", "serial_for_url")
@@ -25,9 +26,9 @@ _opened: Final = _Opened()
 
 
 def bound(library: str) -> None:
-    """Let the module of that name, and those below it, make ports whose writes end. Idempotent."""
-    for name, module in list(sys.modules.items()):
-        serial = vars(module).get("serial") if f"{name}.".startswith(f"{library}.") else None
+    """Let a library make ports whose writes end, as far as it is loaded. Idempotent."""
+    for module in loaded(library):
+        serial = vars(module).get("serial")
         if isinstance(serial, ModuleType) and serial.__name__ == "serial":
             makers = {maker: _noting(vars(serial)[maker]) for maker in _MAKERS}
             vars(module)["serial"] = SimpleNamespace(**vars(serial) | makers)

@@ -7,8 +7,9 @@ the length of the data and 6 bytes of them, the others 7. Source: captures of su
 from math import inf
 from typing import Final
 
+from bridges.protocols.dbc.j1939.sessions import SESSIONS_MAX, Sessions
+
 BYTES_MAX: Final = 6 + 31 * 7
-SESSIONS_MAX: Final = 256
 SILENCE_S: Final = 0.75
 
 _COUNTER: Final = 0x1F
@@ -23,7 +24,7 @@ class _Session:
         self.size, self.data, self.next, self.due_s = size, bytearray(), 0, inf
 
 
-class FastPackets:
+class FastPackets(Sessions[_Session]):
     """The messages that are under way, at most 256. `rejected` counts by reason what became no message.
 
     `malformed`: a frame with fewer data than it has to have. `size`: a length that cannot be. `unannounced`:
@@ -31,17 +32,6 @@ class FastPackets:
     same number began before the first was whole, and neither counts. `unfinished`: silent for too long.
     `busy`: above 256.
     """
-
-    def __init__(self, rejected: dict[str, int]) -> None:
-        self._rejected = rejected
-        self._sessions = dict[tuple[int, int], _Session]()
-        self.due_s = inf
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def _reject(self, reason: str) -> None:
-        self._rejected[reason] = self._rejected.get(reason, 0) + 1
 
     def frame(self, identifier: int, data: bytes | bytearray, now_s: float) -> bytes | None:
         """Take a frame. Return the data of the message that it completes, or None."""
@@ -85,12 +75,3 @@ class FastPackets:
             return None
         del self._sessions[key]
         return bytes(session.data)
-
-    def expire(self, now_s: float) -> None:
-        """Drop the messages that were silent for too long."""
-        if now_s < self.due_s:
-            return
-        for key in [key for key, session in self._sessions.items() if session.due_s <= now_s]:
-            del self._sessions[key]
-            self._reject("unfinished")
-        self.due_s = min((session.due_s for session in self._sessions.values()), default=inf)

@@ -5,14 +5,13 @@ A sender announces a message to all (BAM) or to one (RTS, which that one answers
 """
 
 from collections.abc import Iterator
-from math import inf
 from typing import Final, NamedTuple
 
 from bridges.protocols.dbc.j1939.pgn import GLOBAL
+from bridges.protocols.dbc.j1939.sessions import SESSIONS_MAX, Sessions
 
 RTS, CTS, END, BAM, ABORT = 16, 17, 19, 32, 255
 BYTES_MIN, BYTES_MAX = 9, 1785
-SESSIONS_MAX: Final = 256
 BAM_S, RTS_S = 0.75, 1.25
 """The longest silence within a transport: T1, and T2 or T3, in seconds."""
 
@@ -57,7 +56,7 @@ class _Session:
         self.doubled = self.spoilt = False
 
 
-class Transports:
+class Transports(Sessions[_Session]):
     """The transports that are under way, at most 256. `rejected` counts by reason what became no message.
 
     `malformed`: a control frame or packet that is none. `size`: bytes and packets that do not fit each
@@ -67,17 +66,6 @@ class Transports:
     `aborted` by one of the two, `unfinished` (ended, or silent for too long), and
     `busy`, above 256.
     """
-
-    def __init__(self, rejected: dict[str, int]) -> None:
-        self._rejected = rejected
-        self._sessions = dict[tuple[int, int], _Session]()
-        self.due_s = inf
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def _reject(self, reason: str) -> None:
-        self._rejected[reason] = self._rejected.get(reason, 0) + 1
 
     def control(self, source: int, destination: int, data: bytes | bytearray, now_s: float) -> None:
         """Take a control frame."""
@@ -170,13 +158,8 @@ class Transports:
         else:
             del self._sessions[key]
 
-    def expire(self, now_s: float) -> None:
-        """Drop the transports that were silent for too long."""
-        if now_s < self.due_s:
-            return
-        for key in [key for key, session in self._sessions.items() if session.due_s <= now_s]:
-            self._abandon(key, "unfinished")
-        self.due_s = min((session.due_s for session in self._sessions.values()), default=inf)
+    def _silent(self, key: tuple[int, int]) -> None:
+        self._abandon(key, "unfinished")
 
 
 def announce(pgn: int, size: int, kind: int = BAM) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from bridges.protocols.dbc.j1939.pgn import GLOBAL, destination_of, pgn_of
+from bridges.protocols.dbc.j1939.sessions import SESSIONS_MAX
 from bridges.protocols.dbc.j1939.transport import (
     ABORT,
     BAM,
@@ -14,7 +15,6 @@ from bridges.protocols.dbc.j1939.transport import (
     END,
     RTS,
     RTS_S,
-    SESSIONS_MAX,
     Transports,
     Whole,
     announce,
