@@ -32,7 +32,7 @@ _RANGE: Final = rf"\d{{1,19}}{_GAP}-{_GAP}\d{{1,19}}"
 _BEGUN: Final = r"[ \t]*(?:[A-Z][A-Z_]*_|VERSION)(?=[ \t]*[\":\w\d])(?!\w)"
 
 Part = tuple[str, str]
-"""What is expected at a place of an entry, in words and as an expression."""
+"""The part of an entry that is expected at a place, in words and as an expression."""
 
 _A_NAME: Final = ("a name", r"(\w+)")
 _AN_ID: Final = ("the number of a message", _ID)
@@ -112,7 +112,7 @@ _REMARK: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 STRANGE, REST, REMARK = "", ";", "/"
-"""What belongs to no entry, in the place of a keyword: whole lines, the rest of one, and a remark."""
+"""The kinds of text that belongs to no entry: whole lines, the rest of one, and a remark."""
 
 
 class Fault(NamedTuple):

@@ -12,7 +12,7 @@ from bridges.protocols.dbc.layout import BITS_MAX
 
 MARKED: Final = 1 << 31
 PREFIX: Final = "Renamed__"
-"""What stands before a name that cantools does not take as one."""
+"""The prefix of a name that cantools does not take as one."""
 
 _DEPTH_MAX: Final = 16
 _UNREAD: Final = re.compile(r"VECTOR__INDEPENDENT_SIG_MSG")

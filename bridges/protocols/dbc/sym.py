@@ -7,7 +7,7 @@ from typing import Final
 from bridges.protocols.dbc.layout import Flaw
 
 TRIES: Final = 8
-"""How often a SYM is parsed at most: each time without one more that is wrong."""
+"""The most times that a SYM is parsed, each without one more entry that is wrong."""
 
 _SHOWN: Final = 40
 _PLACE: Final = re.compile(r"Invalid syntax at line (\d+), column (\d+)")

@@ -1,4 +1,4 @@
-"""What tests say and hear at sides of brokers."""
+"""The messages that tests say and hear at sides of brokers."""
 
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern
