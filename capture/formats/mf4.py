@@ -136,7 +136,8 @@ def _run(
 ) -> Iterator[Frames] | None:
     fields = {one.number: of for one in data.groups if (of := Fields.of(one, numbers)) is not None}
     if not fields:
-        told.leave("groups of channels that are no frames of CAN", int(data.data > 0))
+        has_records = data.data and any(content(blocks, data.data, told))
+        told.leave("groups of channels that are no frames of CAN", int(has_records))
         return None
     pieces = content(blocks, data.data, told) if data.data else iter(())
     if data.id_bytes:

@@ -71,9 +71,15 @@ def value(number: int) -> bytes:
 
 
 def file_of(
-    layout: Layout, groups: int, data: int, id_bytes: int, flags: int = 0, began_ns: int = BEGAN_NS
+    layout: Layout,
+    groups: int,
+    data: int,
+    id_bytes: int,
+    flags: int = 0,
+    began_ns: int = BEGAN_NS,
+    then: int = 0,
 ) -> bytes:
-    group = layout.add("DG", (0, groups, data, 0), bytes([id_bytes]) + bytes(7))
+    group = layout.add("DG", (then, groups, data, 0), bytes([id_bytes]) + bytes(7))
     identity = (b"UnFinMF " if flags else b"MDF     ") + b"4.11    ".ljust(52, b"\0") + pack("<HH", flags, 0)
     header = pack("<Q", began_ns) + bytes(24)
     return identity + block("HD", (group, 0, 0, 0, 0, 0), header) + bytes(layout.data)
@@ -86,8 +92,18 @@ def begun() -> Layout:
 EACH_ITS_OWN: Sequence[int | None] = (None,) * len(SENT)
 
 
-def with_signal_data(began_ns: int = BEGAN_NS, buses: Sequence[int | None] = EACH_ITS_OWN) -> bytes:
-    """Return a file with one sort of records, and their data in a block of their own in front of them."""
+def of_no_frames(layout: Layout, rows: bytes) -> int:
+    """Add records of 8 bytes that are no frames of CAN. Return where their group is."""
+    first = channel(layout, 0, "LIN_Frame.ID", (0, 0, 6))
+    group = layout.add("CG", (0, first, 0, 0, 0, 0), GROUP.pack(3, len(rows) // 8, 2, 46, 8, 0))
+    return layout.add("DG", (0, group, layout.add("DT", (), rows), 0), bytes(8))
+
+
+def with_signal_data(
+    began_ns: int = BEGAN_NS, buses: Sequence[int | None] = EACH_ITS_OWN, beside: bytes | None = None
+) -> bytes:
+    """Return a file with one sort of records, and their data in a block of their own in front of them.
+    `beside`: records that are no frames of CAN."""
     layout, offsets, values = begun(), [], b""
     for number in range(len(SENT)):
         offsets.append(len(values))
@@ -97,7 +113,8 @@ def with_signal_data(began_ns: int = BEGAN_NS, buses: Sequence[int | None] = EAC
     group = layout.add("CG", (0, first, 0, 0, 0, 0), GROUP.pack(1, len(SENT), 2, 46, 22, 0))
     rows = b"".join(record(number, offset, buses[number]) for number, offset in enumerate(offsets))
     data = layout.add("DT", (), rows)
-    return file_of(layout, group, data, 0, 0, began_ns)
+    then = 0 if beside is None else of_no_frames(layout, beside)
+    return file_of(layout, group, data, 0, 0, began_ns, then)
 
 
 def of_a_logger(buses: Sequence[int | None] = EACH_ITS_OWN) -> bytes:
@@ -131,6 +148,21 @@ def test_frames_with_data_of_a_length_of_their_own_are_read(
     found, told, _ = read_back(path, MF4)
     assert listed(found) == expected()
     assert told == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(bytes(16), ["1 groups of channels that are no frames of CAN"]), (b"", [])],
+    ids=["two records", "none"],
+)
+def test_a_group_of_other_channels_is_left_out_if_it_has_records(
+    rows: bytes, said: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "drive.mf4"
+    path.write_bytes(with_signal_data(beside=rows))
+    found, told, _ = read_back(path, MF4)
+    assert listed(found) == expected()
+    assert told == said
 
 
 def test_a_log_that_ends_anywhere_loses_its_last_frame_alone(tmp_path: Path) -> None:
