@@ -209,9 +209,16 @@ def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Ta
         sums = output.write(source, asked, options.output, options.wide, options.delta, options.gap_ms)
     else:
         sums = cached(done(source, asked, Sums(options.gap_ms)))
+    title, name = "Signals: how many values, when, and the last one", "signals"
+    if options.dbc and not (asked.ends or options.where) and not sums.head(1):
+        sums = done(source, asked._replace(strangers=True), Sums(options.gap_ms))
+        title, name = (
+            "No value. Identifiers of CAN that no database has, and lengths of their frames",
+            "strangers",
+        )
     found = signals.signals(sums, options.gap_ms)
     shown = found if options.stats else found.drop(*signals.STATS)
-    return Table("signals", "Signals: how many values, when, and the last one", shown, options.limit)
+    return Table(name, title, shown, options.limit)
 
 
 DECODING: Final = (

@@ -1,8 +1,9 @@
 """The series of single signals in a batch of rows. Pure, with Arrow and numpy: no Python for a row.
 
-`Reader` keeps the decoders of databases from batch to batch.
+`Reader` keeps the decoders of databases, and long messages that are under way, from batch to batch.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -13,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridges.protocols.dbc.columns import PAD, Decoder, Frames, Series, grouped, texts_of
+from bridges.protocols.dbc.j1939.joining import Joiner
 from bus import events, logs
 from bus.names import Names
 from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
+from bus.wire.identifier import identifier_word
 from bus.wire.pattern import token
 from capture.schema import Kind
 from pipeline.signals import forms
@@ -68,14 +71,15 @@ class Block(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """The times of rows, and their numbers in a batch."""
+    """The times of rows, their numbers in a batch, and the gateway and place that they are of."""
 
     ts_ns: Array
     rows: Array
+    origin: tuple[str, Place]
 
     def at(self, places: Array) -> "Moments":
         """Return those of some rows."""
-        return Moments(self.ts_ns[places], self.rows[places])
+        return self._replace(ts_ns=self.ts_ns[places], rows=self.rows[places])
 
 
 class Wanted(NamedTuple):
@@ -85,7 +89,8 @@ class Wanted(NamedTuple):
     of identifiers of CAN frames; the last of them is only a guess. `given`: the form of messages by the
     beginning of their pattern, which counts more than what `quantities` tell. `ends`: of the names of the
     signals that are wanted; all if there are none. `from_ns` and `to_ns` bound the time, and so does
-    `inside`: pairs of first and last, in order.
+    `inside`: pairs of first and last, in order. With `strangers`, instead of values of databases: the lengths
+    of the frames that no message has, by identifier.
     """
 
     databases: tuple[Database, ...] = ()
@@ -98,6 +103,7 @@ class Wanted(NamedTuple):
     from_ns: int | None = None
     to_ns: int | None = None
     inside: tuple[tuple[int, int], ...] | None = None
+    strangers: bool = False
 
     def has(self, name: str) -> bool:
         """Return whether a signal is wanted, by its name."""
@@ -117,13 +123,14 @@ class Reader:
         self.wanted = wanted
         self._decoders = dict[tuple[str, Tokens | None], Decoder | None]()
         self._patterns = dict[Tokens, tuple[str, str, str]]()
+        self._joiners = defaultdict[tuple[str, Place, str], Joiner](lambda: Joiner({}))
 
     def blocks(self, batch: pa.RecordBatch, gateway: str) -> Iterator[Block]:
         """Yield the blocks of a batch of one gateway, which has `COLUMNS`."""
         times = batch.column("ts_ns").to_numpy(zero_copy_only=False)
         for place, rows in self._places(batch, gateway, times):
             some = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
-            at = Moments(times if len(rows) == len(batch) else times[rows], rows)
+            at = Moments(times if len(rows) == len(batch) else times[rows], rows, (gateway, place))
             data = some.column("payload")
             if place.kind == Kind.WIRE:
                 found = self._wire(place.bus, at, data)
@@ -194,7 +201,11 @@ class Reader:
         yield from self._decoded(decoder, frames, bus, "", at)
 
     def _decoded(self, decoder: Decoder, frames: Frames, bus: str, root: str, at: Moments) -> Iterator[Block]:
-        for series in decoder.decode(frames).series:
+        if self.wanted.strangers:
+            yield from _strangers(decoder, frames, bus, root or "/", at)
+            return
+        joiner = self._joiners[*at.origin, root]
+        for series in (*decoder.decode(frames).series, *decoder.joined(frames, at.ts_ns / 1e9, joiner)):
             source = () if series.source is None else (str(series.source),)
             pattern = "/".join((*((root,) if root else ()), series.message.name, *source))
             block = _block(series, bus, pattern, at)
@@ -355,6 +366,17 @@ def _bytes(data: pa.Array) -> tuple[Array, Array, Array]:
         octets[:-PAD] = np.frombuffer(buffer, np.uint8, int(offsets[-1]))
     starts = offsets.astype(np.int64)
     return starts[:-1], np.diff(starts), octets
+
+
+def _strangers(decoder: Decoder, frames: Frames, bus: str, pattern: str, at: Moments) -> Iterator[Block]:
+    """Yield the lengths of frames that no message has, by identifier."""
+    unknown = np.flatnonzero(~decoder.knows(frames.identifiers))
+    found, codes = np.unique(frames.identifiers[unknown], return_inverse=True)
+    for code, places in grouped(codes, len(found)):
+        rows = unknown[places]
+        when, lengths = at.at(rows), pa.array(frames.sizes[rows].astype(np.float64))
+        name = identifier_word(int(found[code]))
+        yield Block("", bus, pattern, name, "B", when.ts_ns, lengths, None, rows=when.rows)
 
 
 def _block(series: Series, bus: str, pattern: str, at: Moments) -> Block:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bridges.items import STANDARD_MAX
 from bridges.protocols.dbc.compiled import Group, compile_message
 from bridges.protocols.dbc.index import Index
+from bridges.protocols.dbc.j1939.joining import Joiner
 from bridges.protocols.dbc.layout import Message, Signal
 
 PAD: Final = 8
@@ -22,6 +23,8 @@ PAD: Final = 8
 
 _KNOWN_MAX: Final = 8192  # identifiers: J1939 has one for each priority, source and destination
 _NONE: Final = 0  # the code of frames that no message has
+_PART: Final = 1  # and of those that are parts of a long message
+_FIRST: Final = 2  # and of the first message
 _EXACT_BITS: Final = 53  # of the integers that a double has
 _WORD: Final = 64
 _TABLE_MAX: Final = 4096  # numbers between the least and the greatest choice, in a table
@@ -77,10 +80,13 @@ def texts_of(signal: Signal) -> tuple[str, ...]:
 
 
 class Decoder:
-    """A decoder of frames by the messages of a database."""
+    """A decoder of frames by the messages of a database. With `of_wholes`, of long messages that were joined
+    and are as one frame each."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
+    def __init__(self, messages: Iterable[Message], of_wholes: bool = False) -> None:
+        messages = list(messages)
         self._index = Index(messages)
+        self._wholes = None if of_wholes or not self._index.has_j1939 else Decoder(messages, of_wholes=True)
         self._forget()
 
     def _forget(self) -> None:
@@ -93,16 +99,30 @@ class Decoder:
         """Return the values of all signals in a batch of frames."""
         codes = self._codes(frames.identifiers)
         series, counts = list[Series](), [0, 0]
-        parts = dict(grouped(codes, len(self._messages) + 1))
-        foreign = parts.pop(_NONE, codes[:0])
-        for code, rows in parts.items():
-            identifier, message = self._messages[code - 1]
+        groups = dict(grouped(codes, len(self._messages) + _FIRST))
+        foreign = groups.pop(_NONE, codes[:0])
+        groups.pop(_PART, None)
+        for code, rows in groups.items():
+            identifier, message = self._messages[code - _FIRST]
             part = _Part(frames, rows, message, identifier & 0xFF if message.is_j1939 else None, counts)
             series += part.series(compile_message(message).groups[0], None)
         return Decoded(series, len(foreign), *counts)
 
+    def joined(self, frames: Frames, times_s: Array, joiner: Joiner) -> list[Series]:
+        """Return the values of the long messages of which the last part is among frames at these times: their
+        rows are those of the last parts."""
+        if self._wholes is None:
+            return []
+        rows = np.flatnonzero(self._codes(frames.identifiers) == _PART)
+        found = list(_wholes(frames, rows, times_s[rows], joiner))
+        if not found:
+            return []
+        last = np.array([row for row, _, _ in found], np.int64)
+        whole = _framed([(identifier, data) for _, identifier, data in found])
+        return [one._replace(rows=last[one.rows]) for one in self._wholes.decode(whole).series]
+
     def knows(self, identifiers: Array) -> Array:
-        """Return which identifiers, with their top bits, a message has."""
+        """Return which identifiers, with their top bits, a message has, or a part of a long one."""
         return self._codes(identifiers) > _NONE
 
     def _codes(self, identifiers: Array) -> Array:
@@ -134,9 +154,11 @@ class Decoder:
     def _learn(self, identifiers: Sequence[int]) -> None:
         for identifier in identifiers:
             message, code = self._index.find(identifier), _NONE
-            if message is not None and not message.is_fast:  # one frame of it has no signal whole
+            if self._wholes is not None and self._index.has_part(identifier):
+                code = _PART
+            elif message is not None:
+                code = _FIRST + len(self._messages)
                 self._messages.append((identifier, message))
-                code = len(self._messages)
             if identifier > STANDARD_MAX:
                 self._wide[identifier] = code
             else:
@@ -146,6 +168,24 @@ class Decoder:
             np.array([one for one, _ in known], np.uint32),
             np.array([code for _, code in known], np.int32),
         )
+
+
+def _wholes(frames: Frames, rows: Array, times_s: Array, joiner: Joiner) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the row of the last part, the identifier and the data of each message that is complete."""
+    octets = memoryview(frames.data)
+    columns = (rows, frames.identifiers[rows], frames.starts[rows], frames.sizes[rows], times_s)
+    for row, identifier, start, size, now_s in zip(*(one.tolist() for one in columns), strict=True):
+        whole = joiner.take(identifier, bytes(octets[start : start + size]), now_s)
+        if whole is not None:
+            yield row, *whole
+
+
+def _framed(messages: Sequence[tuple[int, bytes]]) -> Frames:
+    """Return messages as frames."""
+    sizes = np.array([len(data) for _, data in messages], np.int64)
+    octets = np.frombuffer(b"".join(data for _, data in messages) + bytes(PAD), np.uint8)
+    identifiers = np.array([identifier for identifier, _ in messages], np.uint32)
+    return Frames(identifiers, np.cumsum(sizes) - sizes, sizes, octets)
 
 
 def grouped(codes: Array, count: int) -> Iterator[tuple[int, Array]]:

@@ -12,6 +12,7 @@ from bridges.items import EXTENDED
 from bridges.protocols.dbc.compiled import fits
 from bridges.protocols.dbc.entries import Fault
 from bridges.protocols.dbc.frames import MARKED, plain_name
+from bridges.protocols.dbc.j1939.pgn import NULL
 from bridges.protocols.dbc.j1939.transport import BYTES_MAX
 from bridges.protocols.dbc.kcd import mended_kcd
 from bridges.protocols.dbc.layout import BITS_MAX, Database, Flaw, Message, Signal
@@ -46,8 +47,8 @@ class Unreadable(ValueError):
 def read(path: str, is_j1939: bool | None = None) -> Database:
     """Return what a file has. It is read again only if it has changed.
 
-    `is_j1939`: whether extended messages are J1939; None: if the file says so. Raises OSError, ImportError
-    without cantools, and `Unreadable`.
+    `is_j1939`: whether extended messages are J1939; None: if the file says so, or they look so.
+    Raises OSError, ImportError without cantools, and `Unreadable`.
     """
     with touching(path):
         known = Path(path).stat()
@@ -150,6 +151,8 @@ def _database(
     found: "CanDatabase", is_j1939: bool | None, faults: Sequence[Fault], known: Sequence[Flaw]
 ) -> Database:
     messages, identifiers, flaws = dict[str, Message](), dict[int, str](), [*known]
+    if is_j1939 is None and _look_like_j1939(found.messages):
+        is_j1939 = True
     for one in found.messages:
         name = plain_name(str(one.name))
         if _NONE.fullmatch(name):
@@ -169,6 +172,13 @@ def _database(
         for is_mended in (False, True)
     )
     return Database(messages, tuple(plain_name(node.name) for node in found.nodes), (*losses, *flaws, *mends))
+
+
+def _look_like_j1939(messages: Iterable[Any]) -> bool:
+    """Return whether all extended messages have the source 254, which no sender has: databases of J1939
+    write it where any source may stand, and some do not say otherwise what they are."""
+    extended = [one for one in messages if one.is_extended_frame]
+    return bool(extended) and all(one.frame_id & 0xFF == NULL for one in extended)
 
 
 def _named(fault: Fault, identifiers: Mapping[int, str]) -> str:

@@ -53,6 +53,13 @@ class Index:
                     return message
         return among[0] if among else None
 
+    def has_part(self, identifier: int) -> bool:
+        """Return whether a frame with this identifier, top bits included, is a part of a long message."""
+        if not identifier & EXTENDED or not self._by_pgn:
+            return False
+        message = self.find(identifier)
+        return pgn_of(identifier) in (TRANSPORT, PACKETS) or (message is not None and message.is_fast)
+
 
 def filters_of(messages: Iterable[Message], claims: bool) -> tuple[tuple[int, int], ...] | None:
     """Return an identifier and a mask for the frames of each message; None if these are too many.

@@ -8,9 +8,8 @@ from typing import Final
 from bridges.items import ERROR, EXTENDED, OWN, REMOTE, CanFrame
 from bridges.protocols.dbc.compiled import compile_message
 from bridges.protocols.dbc.index import Index
-from bridges.protocols.dbc.j1939.fast import FastPackets
-from bridges.protocols.dbc.j1939.pgn import PACKETS, TRANSPORT, destination_of, pgn_of
-from bridges.protocols.dbc.j1939.transport import Transports
+from bridges.protocols.dbc.j1939.joining import Joiner
+from bridges.protocols.dbc.j1939.pgn import pgn_of
 from bridges.protocols.dbc.layout import Message
 from bridges.protocols.dbc.station import Manner, Station
 
@@ -44,13 +43,13 @@ class Inward:
         self._takers = dict[int, Taker]()
         self._stations = dict[tuple[str, int], Station]()
         self._waiting = set[Station]()
-        self._transports, self._fast = Transports(rejected), FastPackets(rejected)
+        self._joiner = Joiner(rejected)
         self.found = 0
 
     @property
     def due_s(self) -> float:
         """The time at which `turn` has something to do."""
-        due_s = min(self._transports.due_s, self._fast.due_s)
+        due_s = self._joiner.due_s
         return min(due_s, min(station.due_s for station in self._waiting)) if self._waiting else due_s
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
@@ -73,8 +72,7 @@ class Inward:
 
     def turn(self, now_s: float) -> list[bytes]:
         """Return the frames that had to wait until now, and forget transports that ended in silence."""
-        self._transports.expire(now_s)
-        self._fast.expire(now_s)
+        self._joiner.expire(now_s)
         found = list[bytes]()
         for station in [one for one in self._waiting if one.due_s <= now_s]:
             found += station.turn(now_s)
@@ -98,16 +96,10 @@ class Inward:
         return taker(data, now_s)
 
     def _taker(self, identifier: int) -> Taker | None:
-        if identifier & EXTENDED and self._index.has_j1939:
-            if pgn_of(identifier) == TRANSPORT:
-                return partial(self._control, identifier)
-            if pgn_of(identifier) == PACKETS:
-                return partial(self._packet, identifier)
+        if self._index.has_part(identifier):
+            return partial(self._part, identifier)
         message = self._index.find(identifier)
-        taker = self._other(identifier, message) or self._published(message, identifier & 0xFF)
-        if taker is not None and message is not None and message.is_fast:
-            return partial(self._fast_frame, identifier, taker)
-        return taker
+        return self._other(identifier, message) or self._published(message, identifier & 0xFF)
 
     def _published(self, message: Message | None, source: int) -> Taker | None:
         if message is None:
@@ -127,25 +119,15 @@ class Inward:
             self._waiting.add(station)
         return found
 
-    def _control(self, identifier: int, data: bytes | bytearray, now_s: float) -> list[bytes]:
-        self._transports.control(identifier & 0xFF, destination_of(identifier), data, now_s)
-        return []
-
-    def _fast_frame(
-        self, identifier: int, taker: Taker, data: bytes | bytearray, now_s: float
-    ) -> list[bytes]:
-        whole = self._fast.frame(identifier, data, now_s)
-        return [] if whole is None else taker(whole, now_s)
-
-    def _packet(self, identifier: int, data: bytes | bytearray, now_s: float) -> list[bytes]:
-        source = identifier & 0xFF
-        whole = self._transports.packet(source, destination_of(identifier), data, now_s)
+    def _part(self, identifier: int, data: bytes | bytearray, now_s: float) -> list[bytes]:
+        """Take a part of a long message, and the message if it is the last part."""
+        whole = self._joiner.take(identifier, data, now_s)
         if whole is None:
             return []
-        message = self._index.find_pgn(whole.pgn, source)
-        named = EXTENDED | whole.pgn << 8 & 0x3FFFFFF | source
-        taker = self._other(named, message) or self._published(message, source)
+        named, joined = whole
+        message = self._index.find(named)
+        taker = self._other(named, message) or self._published(message, named & 0xFF)
         if taker is None:
             self._reject("foreign", 1)
             return []
-        return taker(whole.data, now_s)
+        return taker(joined, now_s)

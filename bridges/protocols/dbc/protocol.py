@@ -9,7 +9,6 @@ from bridges.protocols.dbc.checks import problems
 from bridges.protocols.dbc.database import Unreadable, read
 from bridges.protocols.dbc.fills import chosen_for
 from bridges.protocols.dbc.index import filters_of, selection_of
-from bridges.protocols.dbc.j1939.pgn import NULL
 from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.values import named
 from bridges.protocols.dbc.wanted import Wanted
@@ -73,7 +72,10 @@ class Dbc(Protocol):
     cycle: Annotated[
         bool, "send at the cycle time of the database, while each value that came is younger than `age_ms`"
     ] = False
-    j1939: Annotated[bool | None, "extended messages are J1939; by default if the database says so"] = None
+    j1939: Annotated[
+        bool | None,
+        "extended messages are J1939; by default if the database says so, or the source of all is 254",
+    ] = None
     address: Annotated[Annotated[int, Range(0, 253)] | None, "J1939: our address, to send with"] = None
     name: Annotated[
         Annotated[int, Range(0, (1 << 64) - 1)] | None,
@@ -224,14 +226,6 @@ class Dbc(Protocol):
             named = {"send": self.send, "receive": self.receive or ()}
             found = problems(database, named, self.sender, self.wanted(database))
             yield from (Problem(plain(f"{self.file}: {text}"), is_error) for text, is_error in found)
-            yield from self._unmarked(database)
-
-    def _unmarked(self, database: Database) -> Iterator[Problem]:
-        """Yield a warning for messages of J1939 by their looks, in a database that does not say so."""
-        names = [one.name for one in database.messages.values() if one.is_extended and one.id & 0xFF == NULL]
-        if names and self.j1939 is None and not any(one.is_j1939 for one in database.messages.values()):
-            text = f"{names[0]} has the source 254, as databases of J1939 have: add j1939: true, or false"
-            yield Problem(plain(f"{self.file}: {text}"), is_error=False)
 
     def label(self) -> str:
         return f"dbc {self.file}"

@@ -88,6 +88,17 @@ def test_each_signal_has_its_sums(spark: "SparkSession", root: Path) -> None:
     assert len(list(out.glob("date=*/gateway=*/*.parquet"))) == 2
 
 
+@pytest.mark.engines(SAIL)
+def test_where_nothing_is_found_the_identifiers_of_frames_are_shown(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    capture_of(tmp_path, {"gw-a": [Seen(ms, "car/0x201", b"abc") for ms in range(3)]})
+    (found,) = of(spark, tmp_path, JOB.parsed(str(tmp_path), "--dbc", str(written(tmp_path, CAR))))
+    assert [(row["pattern"], row["signal"], row["unit"], row["rows"], row["last"]) for row in found] == [
+        ("car", "0x201", "B", 3, 3.0)
+    ]
+
+
 def test_a_watch_writes_the_values_of_each_batch(spark: "SparkSession", root: Path, tmp_path: Path) -> None:
     options = find("watch").parsed(str(root), "--output", "x", "--signals", "--dbc", str(root / "car.dbc"))
     days = str(root / "capture")

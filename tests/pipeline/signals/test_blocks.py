@@ -15,11 +15,11 @@ from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
 from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
-from pipeline.signals.blocks import Block, Wanted, ends_with
+from pipeline.signals.blocks import Block, Reader, Wanted, ends_with
 from pipeline.signals.databases import databases
 from pipeline.signals.places import Place
-from tests.bridges.protocols.dbc.dbc_support import CAR, written
-from tests.pipeline.signals.signals_support import MS, START_NS, Seen, blocks_of, shown
+from tests.bridges.protocols.dbc.dbc_support import CAR, SAIL, WHOLE, fast, written
+from tests.pipeline.signals.signals_support import MS, START_NS, Seen, batch_of, blocks_of, shown
 
 GEAR = bytes((3, 0xF6))  # Drive, and -10 degC
 ENGINE = bytes.fromhex("2ee03c0000000000")
@@ -52,6 +52,29 @@ def test_frames_of_can_fd_and_those_on_a_wire_are_decoded(car: Wanted) -> None:
     assert found["Gearbox/Oil"] == [-10.0]
     assert found["EngineData/Rpm"] == [3000.0]
     assert blocks_of(rows, car) == []  # without a choice of places, messages count
+
+
+def test_long_messages_are_joined_over_batches_and_apart_by_gateway(tmp_path: Path) -> None:
+    pytest.importorskip("cantools")
+    sail = Wanted(tuple(databases([str(written(tmp_path, SAIL))])), roots=(tuple(pattern_of("can")),))
+    wire = frozenset({Place("bridge joint", "can can0", 0, 7)})
+    reader = Reader(sail._replace(places={"gw-a": wire, "gw-b": wire}))
+    rows = [Seen(ms, identifier, bytes(data)) for ms, (identifier, data, _) in enumerate(fast(WHOLE))]
+    assert [list(reader.blocks(batch_of(rows[:3]), one)) for one in ("gw-a", "gw-b")] == [[], []]
+    for gateway in ("gw-b", "gw-a"):
+        found = shown(reader.blocks(batch_of(rows[3:]), gateway))
+        assert found["Gnss/32/Lat"] == [52.5]
+        assert len(found) == 5
+
+
+def test_frames_that_no_database_has_are_told_by_identifier(car: Wanted) -> None:
+    rows = [Seen(1, "car/0x200", GEAR), Seen(2, "car/0x201", GEAR), Seen(3, "car/0x18FEF100x", b"abc")]
+    (one, other) = blocks_of(rows, car._replace(strangers=True))
+    assert [one.keys, other.keys] == [
+        ("gw-a", "can can0", "car", "0x201", "B"),
+        ("gw-a", "can can0", "car", "0x18fef100x", "B"),
+    ]
+    assert shown([one, other]) == {"car/0x201": [2.0], "car/0x18fef100x": [3.0]}
 
 
 def test_the_usual_root_is_only_a_guess(car: Wanted) -> None:

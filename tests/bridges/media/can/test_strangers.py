@@ -193,7 +193,7 @@ TRUCK = """VERSION ""
 BU_: ECU
 BO_ 256 Engine: 8 ECU
  SG_ Speed : 0|16@1+ (1,0) [0|0] "" ECU
-BO_ 2364540158 EEC1: 8 ECU
+BO_ 2364539905 EEC1: 8 ECU
  SG_ EngineSpeed : 24|16@1+ (0.125,0) [0|8031.875] "rpm" ECU
 """
 EEC1 = 0x0CF00400
@@ -236,12 +236,3 @@ async def test_a_protocol_that_understands_no_frame_says_so(
         if words:
             await until(lambda: link.condition.endswith("?"))
         assert link.condition.endswith(words.format(file=file) or "unknown")
-
-
-def test_a_database_of_j1939_that_does_not_say_so_is_a_warning(tmp_path: Path) -> None:
-    file = tmp_path / "truck.dbc"
-    file.write_text(TRUCK)
-    (told,) = Dbc(file=str(file)).problems()
-    assert "EEC1 has the source 254" in told.text
-    assert not told.is_error
-    assert [list(Dbc(file=str(file), j1939=one).problems()) for one in (True, False)] == [[], []]

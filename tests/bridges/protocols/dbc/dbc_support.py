@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bridges.items import CanFrame
+from bridges.items import EXTENDED, CanFrame
 from bridges.protocols.dbc.protocol import Dbc
 from bridges.protocols.translator import Translator
 from tests.bridges.protocols.spoken_support import told, translator, wire
@@ -102,6 +102,23 @@ BA_DEF_DEF_  "VFrameFormat" "J1939PG";
 """
 
 _SCALES = ((1, 0), (1, 0), (0.1, 0), (0.5, -40), (2, 0), (1, -5), (0.03125, 0), (1e-07, 3), (-0.5, 100))
+
+
+GNSS = EXTENDED | 0x0DF80520
+POSITION = bytes((7, *(19326).to_bytes(2, "little"), *(432_290_000).to_bytes(4, "little"))) + b"".join(
+    (int(degrees * 10**6) * 10**10).to_bytes(8, "little", signed=True) for degrees in (52.5, -5.25)
+)
+WHOLE = POSITION + bytes(43 - len(POSITION))
+"""The data of `Gnss` of `SAIL`, whole and up to its last signal."""
+
+
+def fast(data: bytes, number: int = 2, identifier: int = GNSS) -> list[CanFrame]:
+    """Return a message of NMEA 2000 as the frames of a fast packet."""
+    pieces = [bytes((number << 5, len(data))) + data[:6]]
+    pieces += [
+        bytes((number << 5 | n,)) + data[at : at + 7] for n, at in enumerate(range(6, len(data), 7), 1)
+    ]
+    return [(identifier, piece.ljust(8, b"\xff"), 0) for piece in pieces]
 
 
 def written(folder: Path, text: str = CAR, name: str = "car.dbc") -> Path:

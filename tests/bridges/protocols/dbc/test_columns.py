@@ -213,7 +213,7 @@ def test_messages_of_nmea_2000_have_negative_values_and_no_piece_of_a_fast_packe
     (series,) = [one for one in found.series if one.signal.name == "Position"]
     assert (series.values / 0.0001).round().tolist() == [-1, -2, -512, -32768, 32765]
     assert series.rows.tolist() == [0, 1, 2, 3, 6]
-    assert found.foreign == 1
+    assert found.foreign == 0
 
 
 def test_messages_of_j1939_have_a_source_and_leave_out_what_is_no_value() -> None:

@@ -68,6 +68,25 @@ def test_a_database_says_which_messages_are_j1939_or_the_record_does() -> None:
     assert not any(message.is_j1939 for message in load(CAR, "dbc", True).messages.values())
 
 
+EEC1, CCVS = "BO_ 2364540158 EEC1: 8 X\n", "BO_ 2566844926 CCVS: 8 X\n"
+
+
+@pytest.mark.parametrize(
+    ("entries", "said", "found"),
+    [
+        (EEC1 + CCVS, None, [True, True]),
+        (EEC1 + "BO_ 510 Standard: 8 X\n", None, [True, False]),
+        (EEC1 + CCVS.replace("926", "913"), None, [False, False]),
+        (EEC1 + CCVS, False, [False, False]),
+    ],
+)
+def test_a_database_where_all_sources_are_254_is_of_j1939_unless_the_record_says_otherwise(
+    entries: str, said: bool | None, found: list[bool]
+) -> None:
+    database = load(f'VERSION ""\nBU_: X\n{entries}', "dbc", said)
+    assert [one.is_j1939 for one in database.messages.values()] == found
+
+
 @pytest.mark.parametrize(
     ("text", "form", "line", "column", "word"),
     [

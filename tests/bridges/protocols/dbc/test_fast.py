@@ -6,13 +6,9 @@ import pytest
 
 from bridges.items import EXTENDED, CanFrame
 from bridges.protocols.dbc.j1939.transport import announce, packets
-from tests.bridges.protocols.dbc.dbc_support import SAIL, made, shown
+from tests.bridges.protocols.dbc.dbc_support import GNSS, SAIL, WHOLE, fast, made, shown
 
-GNSS, RUDDER = EXTENDED | 0x0DF80520, EXTENDED | 0x09F10D20
-POSITION = bytes((7, *(19326).to_bytes(2, "little"), *(432_290_000).to_bytes(4, "little"))) + b"".join(
-    (int(degrees * 10**6) * 10**10).to_bytes(8, "little", signed=True) for degrees in (52.5, -5.25)
-)
-WHOLE = POSITION + bytes(43 - len(POSITION))
+RUDDER = EXTENDED | 0x09F10D20
 VALUES = {
     "sail/Gnss/0x00000020/Sid": "7",
     "sail/Gnss/0x00000020/Date": "19326",
@@ -20,15 +16,6 @@ VALUES = {
     "sail/Gnss/0x00000020/Lat": "52.5",
     "sail/Gnss/0x00000020/Lon": "-5.25",
 }
-
-
-def fast(data: bytes, number: int = 2, identifier: int = GNSS) -> list[CanFrame]:
-    """Return the frames of a message."""
-    pieces = [bytes((number << 5, len(data))) + data[:6]]
-    pieces += [
-        bytes((number << 5 | n,)) + data[at : at + 7] for n, at in enumerate(range(6, len(data), 7), 1)
-    ]
-    return [(identifier, piece.ljust(8, b"\xff"), 0) for piece in pieces]
 
 
 def test_a_message_in_fast_packets_is_joined_and_no_piece_of_it_is_a_value(tmp_path: Path) -> None:
