@@ -172,7 +172,7 @@ class Decoder:
 
 def _wholes(frames: Frames, rows: Array, times_s: Array, joiner: Joiner) -> Iterator[tuple[int, int, bytes]]:
     """Yield the row of the last part, the identifier and the data of each message that is complete."""
-    octets = memoryview(frames.data)
+    octets = frames.data.data
     columns = (rows, frames.identifiers[rows], frames.starts[rows], frames.sizes[rows], times_s)
     for row, identifier, start, size, now_s in zip(*(one.tolist() for one in columns), strict=True):
         whole = joiner.take(identifier, bytes(octets[start : start + size]), now_s)
