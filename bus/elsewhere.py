@@ -23,6 +23,8 @@ _WRITE: Final = {
     "modbus": "write uart or tcp, with protocol: {modbus: ...}",
     "dbc": "write can, with protocol: {dbc: ...}",
     "nmea": "write uart, with protocol: {nmea: ...}", "gps": "write uart, with protocol: {nmea: ...}",
+    **dict.fromkeys(("vedirect", "victron"), "write uart, with protocol: {vedirect: ...}"),
+    **dict.fromkeys(("p1", "dsmr", "obis"), "write uart, with protocol: {p1: ...}"),
     "xbee": "write uart, with protocol: {xbee: ...}",
     "serial": "write uart", "tty": "write uart", "rs232": "write uart", "rs422": "write uart",
     "rs485": "write uart: {port: ..., rs485: {...}} in a topology", "modem": "write uart",

@@ -3,16 +3,26 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from bridges.media.uart.codec import Decoder
+from bridges.protocols.crc16 import crc16
 from bridges.protocols.nmea.protocol import TYPES
 from bridges.protocols.nmea.sentences import checksum
 from bridges.protocols.nmea.sentences import parse as sentence_of
+from bridges.protocols.p1.telegram import UNCHECKED
+from bridges.protocols.vedirect.labels import TEXTS, UNITS
+from bridges.protocols.vedirect.text import END, Plain
 from bridges.protocols.xbee.api import EscapedFrames, Frames
 from bridges.protocols.xbee.packets import parse
 
 _SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})(,[ -#%-)+-~]*+)\*([0-9A-Fa-f]{2})[\r\n]")
+_OBIS: Final = re.compile(
+    rb"\n(?:\d-\d{1,3}:)?[0-9A-Z]{1,3}\.[0-9A-Z]{1,3}\.[0-9]{1,3}(?:[*&]\d{1,3})?\([ -~]*\)\r?\n"
+)
+_FIELD: Final = re.compile(rb"\n([A-Za-z][A-Za-z0-9_#]{0,9})\t[ -~]{0,40}\r")
+_FIELDS_MIN: Final = 3
 _TEXT: Final = bytes((9, 10, 13, *range(32, 127)))
 _READABLE: Final = 0.9  # share of characters in what counts as text
 _ENDS: Final = re.compile(rb"[\r\n]")
@@ -86,6 +96,28 @@ def _nmea_without_sums(data: bytes) -> Guess | None:
     return Guess("nmea", 0.93, words, {"checksum": "optional"})
 
 
+def _vedirect(_: Sequence[bytes], data: bytes) -> Guess | None:
+    """Judge by blocks whose sum is right, or by fields that are known: often no block is whole."""
+    text = Plain().feed(data)[0]
+    stops = [found.end() for found in END.finditer(text)]
+    good = [sum(text[at:stop]) % 256 == 0 for at, stop in pairwise(stops)]
+    labels = dict.fromkeys(found[1].decode() for found in _FIELD.finditer(text))
+    known = [label for label in labels if label in UNITS or label in TEXTS]
+    if len(known) < (1 if any(good) else _FIELDS_MIN):
+        return None
+    return Guess("vedirect", 0.99 if any(good) else 0.95, f"VE.Direct of Victron ({', '.join(known[:6])})")
+
+
+def _p1(_: Sequence[bytes], data: bytes) -> Guess | None:
+    """Judge by lines with OBIS codes. A telegram that ends without a CRC needs a setting."""
+    found = _OBIS.findall(data.replace(b"\n", b"\n\n"))
+    if len(found) < _FIELDS_MIN:
+        return None
+    codes = ", ".join(one[1:].split(b"(")[0].decode() for one in found[:3])
+    settings = {"checksum": "optional"} if UNCHECKED.search(data) else {}
+    return Guess("p1", 0.96, f"telegrams of a meter ({codes})", settings)
+
+
 def _jsonl(_: Sequence[bytes], data: bytes) -> Guess | None:
     lines = [line for line in data.splitlines()[1:-1] if line.strip()]
     good = [line for line in lines if _is_object(line)]
@@ -120,9 +152,12 @@ def _seven(chunks: Sequence[bytes], data: bytes) -> Guess | None:
     odd = sum(byte.bit_count() % 2 for byte in data)
     if len(data) < _PARITY_BYTES_MIN or 0 < odd < len(data):
         return None
-    found = _lines(chunks, data.translate(_LOW_BITS))
+    low = data.translate(_LOW_BITS)
+    found = _p1(chunks, low) or _lines(chunks, low)
     if found is None:
         return None
+    if found.protocol == "p1":  # a meter with parity writes no CRC
+        found = found._replace(settings={"checksum": "optional"})
     words = f"{found.words}, with 7 bits and {'odd' if odd else 'even'} parity"
     return found._replace(words=words, line={"data_bits": 7, "parity": "O" if odd else "E"})
 
@@ -139,12 +174,7 @@ def _is_rtu(chunk: bytes) -> bool:
     """Tell whether a chunk is a message of Modbus RTU, by its CRC-16."""
     if not _RTU_BYTES_MIN <= len(chunk) <= _RTU_BYTES_MAX:
         return False
-    crc = 0xFFFF
-    for byte in chunk:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0xA001 if crc & 1 else 0)
-    return crc == 0
+    return crc16(chunk, 0xFFFF) == 0
 
 
 def _slip(_: Sequence[bytes], data: bytes) -> Guess | None:
@@ -187,5 +217,5 @@ def _chain(data: bytes, mark: int) -> int:
 
 
 _ASKED: Final[tuple[Callable[[Sequence[bytes], bytes], Guess | None], ...]] = (
-    _tmq, _nmea, _jsonl, _seven, _lines, _modbus, _slip, _xbee, _marked,
+    _tmq, _nmea, _vedirect, _p1, _jsonl, _seven, _lines, _modbus, _slip, _xbee, _marked,
 )  # fmt: skip

@@ -2,10 +2,10 @@
 
 A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
 has the base class of their records, `translator` that of what does the work, without I/O; `values` has the
-settings of values, `delimited` cuts bytes at a delimiter, `endings` guesses at others, and `selection` has
-sets of CAN identifiers. For devices that are asked, `asking` has the settings, `asker` asks, and `commands`
-are what is written. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
-(docs/add-a-protocol.md).
+settings of values, `delimited` cuts bytes at a delimiter, `endings` guesses at others, `blocks` gathers lines
+with one check over all of them, `crc16` is such a check, and `selection` has sets of CAN identifiers. For
+devices that are asked, `asking` has the settings, `asker` asks, and `commands` are what is written. Another
+distribution can add a protocol with an entry point of `buscoupler.protocols` (docs/add-a-protocol.md).
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +23,8 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
         "modbus": "bridges.protocols.modbus.protocol:Modbus",
         "lines": "bridges.protocols.lines.protocol:Lines",
         "nmea": "bridges.protocols.nmea.protocol:Nmea",
+        "vedirect": "bridges.protocols.vedirect.protocol:VeDirect",
+        "p1": "bridges.protocols.p1.protocol:P1",
         "jsonl": "bridges.protocols.jsonl.protocol:JsonLines",
         "slip": "bridges.protocols.slip.protocol:Slip",
         "xbee": "bridges.protocols.xbee.protocol:Xbee",

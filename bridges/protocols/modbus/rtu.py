@@ -9,6 +9,7 @@ from math import inf
 from typing import Final
 
 from bridges.protocols.asker import Outcome
+from bridges.protocols.crc16 import crc16
 from bridges.protocols.modbus.pdu import Ask, answered_by, length_of, outcome_of
 
 SILENCE_CHARACTERS: Final = 3.5
@@ -17,30 +18,15 @@ _BYTES_MAX: Final = 1024
 _FRAME_BYTES_MAX: Final = 256
 
 
-def _table() -> tuple[int, ...]:
-    made = []
-    for crc in range(256):
-        for _ in range(8):
-            crc = crc >> 1 ^ (0xA001 if crc & 1 else 0)
-        made.append(crc)
-    return tuple(made)
-
-
-_CRCS: Final = _table()
-
-
-def crc16(data: bytes) -> bytes:
+def crc_of(data: bytes) -> bytes:
     """Return the CRC of data, as it is sent: the low byte first."""
-    crc = 0xFFFF
-    for byte in data:
-        crc = crc >> 8 ^ _CRCS[(crc ^ byte) & 0xFF]
-    return crc.to_bytes(2, "little")
+    return crc16(data, 0xFFFF).to_bytes(2, "little")
 
 
 def framed(device: int, pdu: bytes) -> bytes:
     """Return a frame with address and CRC."""
     data = bytes([device]) + pdu
-    return data + crc16(data)
+    return data + crc_of(data)
 
 
 class Rtu:
@@ -141,7 +127,7 @@ class Rtu:
             return "no answer"
         if not need or len(came) < need:
             return "cut answer"
-        if crc16(came[: need - 2]) != came[need - 2 : need]:
+        if crc_of(came[: need - 2]) != came[need - 2 : need]:
             return "crc"
         if len(came) > need:
             return "extra bytes"

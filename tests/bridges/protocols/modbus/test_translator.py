@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bridges.protocols.modbus.protocol import DeviceSettings
-from bridges.protocols.modbus.rtu import crc16
+from bridges.protocols.modbus.rtu import crc_of
 from tests.bridges.protocols.modbus.bench import Bench, Device, Said
 from tests.bridges.protocols.modbus.tables import FRAMINGS, NAMES, bench, row, table
 
@@ -219,7 +219,7 @@ def test_settings_of_a_device_hold_for_it_alone() -> None:
 
 
 def test_crc_is_that_of_the_guide() -> None:
-    assert crc16(bytes.fromhex("0207")) == bytes.fromhex("4112")
+    assert crc_of(bytes.fromhex("0207")) == bytes.fromhex("4112")
 
 
 def test_trouble_with_a_shared_request_ends_when_it_is_parted() -> None:
