@@ -16,13 +16,14 @@ END_BYTES: Final = 12
 START: Final = re.compile(rb"/[A-Za-z]{3}[^()\r\n/]{0,64}\r?\n")
 UNCHECKED: Final = re.compile(rb"\n!\r?\n")
 """The end of a telegram without a CRC."""
+_LAST: Final = b"\n!"
 _BLANK: Final = b"\r\n\x00 "
 _CRC: Final = re.compile(rb"[0-9A-Fa-f]{1,4}")
 
 
 def begun(run: bytes) -> list[int]:
     """Return where telegrams begin in a run: the last is the only one that can be whole."""
-    return [found.start() for found in START.finditer(run)]
+    return [found.start() for found in START.finditer(run, 0, run.rindex(_LAST) + 1)]
 
 
 def is_blank(data: bytes) -> bool:
@@ -35,7 +36,7 @@ def lines_of(telegram: bytes) -> tuple[list[str], bool]:
 
     A line that begins with a value goes on with the line before. Raises `Unfit`: `checksum`, or `malformed`.
     """
-    stop = telegram.rindex(b"\n!") + 2
+    stop = telegram.rindex(_LAST) + len(_LAST)
     written = telegram[stop:].strip(_BLANK)
     if written and not _CRC.fullmatch(written):
         raise Unfit("malformed")

@@ -9,11 +9,14 @@ from bridges.media.guess import of_bytes
 from bridges.media.likeness import likeness
 from bridges.media.uart.codec import encode
 from bus.wire.frame import pack
+from tests.bridges.protocols.blocks_support import CHARGER, METER, MONITOR, block, telegram, unsummed
 
 GGA = b"$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\r\n"
 INPUTS: dict[str, list[bytes]] = {
     "tmq": [encode(pack(1, (1, 2), b"x"))],
     "nmea": [b"00,M,,*47\r\n", GGA, GGA[:20]],
+    "vedirect": [block(CHARGER)[60:], block(MONITOR), block(CHARGER)[:30]],
+    "p1": [telegram()[180:], telegram()[:60]],
     "jsonl": [b'p": 1}\n{"temp": 21.5}\n{"temp": 21', b'.6}\n{"temp": 21.7}\n'],
     "lines": [b"emp 21.5\r\ntemp 21.6\r\ntemp 21.7\r\n"],
     "modbus": [bytes.fromhex("010300000002c40b"), bytes.fromhex("010304000a000bda36")[:9]],
@@ -76,7 +79,20 @@ def test_noise_is_nothing_and_never_raises() -> None:
 
 
 @pytest.mark.parametrize(
-    "start", [b"$DATA", b"$GPGGA", b"!AIVDM", b"{", b'"', b"\x7e\x00", b"\xfe", b"\xc0", b"\xb5\x62"]
+    "start",
+    [
+        b"$DATA",
+        b"$GPGGA",
+        b"!AIVDM",
+        b"{",
+        b'"',
+        b"\x7e\x00",
+        b"\xfe",
+        b"\xc0",
+        b"\xb5\x62",
+        b"\n1-0:1.8.0(",
+        b"\nV\t",
+    ],
 )
 def test_the_work_is_linear_whatever_comes(start: bytes) -> None:
     """A line with many commas that is no sentence once took a time that doubled with each of them."""
@@ -95,6 +111,29 @@ def test_all_that_is_to_be_set_is_said() -> None:
     assert likeness(text, "lines") == ""
     assert likeness(INPUTS["tmq"][0], "tmq") == ""
     assert likeness(INPUTS["tmq"][0], "lines").endswith("leave `protocol` out")
+
+
+@pytest.mark.parametrize("at", range(0, 90, 5))
+def test_a_block_of_victron_is_known_by_a_part_of_it(at: int) -> None:
+    part = block(CHARGER)[at : at + 90]
+    assert of_bytes([part]).protocol == "vedirect"
+    assert likeness(part, "lines").endswith("`protocol: vedirect`")
+
+
+def test_lines_with_a_tab_are_only_lines() -> None:
+    assert of_bytes([b"\r\nTEMP\t21.5\r\nHUM\t40\r\nLUX\t7\r\n"]).protocol == "lines"
+
+
+def test_a_meter_is_known_by_its_codes_and_what_it_needs_is_said() -> None:
+    found = of_bytes([telegram() * 2])
+    assert (found.protocol, found.settings) == ("p1", {})
+    assert found.words == "telegrams of a meter (1-3:0.2.8, 0-0:1.0.0, 0-0:96.1.1)"
+    old = unsummed(METER[:6], "ISk5\\2MT382-1004") + b"\r\n"
+    assert likeness(old, "lines").endswith('`protocol: {p1: {checksum: "optional"}}`')
+    seven = bytes(byte | byte.bit_count() % 2 << 7 for byte in old[30:])
+    assert likeness(seven).endswith(
+        'even parity: `data_bits: 7, parity: E, protocol: {p1: {checksum: "optional"}}`'
+    )
 
 
 def test_the_settings_of_a_protocol_are_said_too() -> None:

@@ -18,8 +18,10 @@ from bridges.media.uart.codec import encode
 from bridges.media.uart.medium import Uart
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.p1.protocol import P1
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.vedirect.protocol import VeDirect
 from bridges.protocols.xbee.protocol import Xbee
 from bus.hub import Hub, Link
 from bus.ledger import Stats
@@ -127,6 +129,8 @@ SPOKEN: list[tuple[Protocol, str]] = [
     (JsonLines(), "no json"),
     (Slip(), "unfinished"),
     (Xbee(), "no start"),
+    (VeDirect(), "unfinished"),
+    (P1(), "unfinished"),
 ]
 CARRIERS: dict[str, Callable[[int], Medium]] = {
     "socket": lambda port: Uart(port=f"socket://127.0.0.1:{port}"),

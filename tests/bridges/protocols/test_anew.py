@@ -11,13 +11,17 @@ from bridges.protocols.dbc.protocol import Dbc
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.p1.protocol import P1
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.vedirect.protocol import VeDirect
 from bridges.protocols.xbee.protocol import Xbee
+from tests.bridges.protocols.blocks_support import CHARGER, block, telegram
 from tests.bridges.protocols.dbc.dbc_support import written
 from tests.bridges.protocols.spoken_support import translator
 
+BLOCKS = [block(CHARGER), telegram()] * 2
 TEXT = [b"$GPGLL,1*4F\n", b'{"a": 1}\n', b"\xc0x\xc0", b"\x7e\x00\x0c\x90" + bytes(11) + b"\x6f"] * 2
 FRAMES: list[CanFrame] = [(0x100, bytes((n, *range(7))), 0) for n in range(8)]
 
@@ -38,16 +42,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", [Lines, Nmea, JsonLines, Slip, Bytes, Raw, Xbee])
+@pytest.mark.parametrize("kind", [Lines, Nmea, JsonLines, Slip, Bytes, Raw, Xbee, VeDirect, P1])
 def test_frames_are_the_same_at_all_gateways_unless_the_protocol_says_so(kind: type[Protocol]) -> None:
     record = kind()
-    items = FRAMES if record.items[0] == "frames" else TEXT
+    items = FRAMES if record.items[0] == "frames" else TEXT + BLOCKS
     assert (made(record, items, 0.0) != made(record, items, 0.002)) is record.anew
 
 
 def test_values_with_their_time_are_not_the_same(tmp_path: Path, settings: Any) -> None:
     record = Dbc(file=str(written(tmp_path)), root=("car",), **settings)
     assert (made(record, FRAMES, 0.0) != made(record, FRAMES, 0.002)) is record.anew
+
+
+@pytest.mark.parametrize("kind", [VeDirect, P1])
+def test_values_of_blocks_have_a_time_of_ours_in_json_alone(kind: Any) -> None:
+    data = block(CHARGER) if kind is VeDirect else telegram()
+    for form in ("text", "number", "json"):
+        record = kind(form=form)
+        assert made(record, [data] * 3, 0.0)
+        assert (made(record, [data] * 3, 0.0) != made(record, [data] * 3, 0.002)) is record.anew
 
 
 def test_values_of_some_frames_only_may_not_be_the_same(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from bridges.protocols.p1.lines import fields_of, parse
 from bridges.protocols.p1.protocol import P1, code_in
+from bus.quantity.forms import Form
 from bus.quantity.known import Quantities
 from bus.quantity.known import told as value_of
 from bus.wire.notation import pattern_of
@@ -74,11 +75,8 @@ def test_lines_of_meters_of_the_field(line: str, values: dict[str, str]) -> None
 
 
 def test_a_code_that_nobody_knows_keeps_its_zeros_unless_it_has_a_unit() -> None:
-    assert [
-        field.read("text")
-        for text in ("1-0:88.7.0(00012)", "1-0:88.7.0(00012*q)")
-        for field in fields_of(parse(text))
-    ] == ["00012", 12]  # type: ignore[arg-type]
+    lines = [parse(text) for text in ("1-0:88.7.0(00012)", "1-0:88.7.0(00012*q)")]
+    assert [field.read("text") for line in lines if line for field in fields_of(line)] == ["00012", 12]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +174,11 @@ def test_times_identifiers_and_logs_are_text_also_where_they_are_digits() -> Non
 
 
 def test_forms() -> None:
-    for form, data in (
-        ("number", struct.pack(">d", 2718.281)),
-        ("json", b'{"v":2718.281,"unit":"m3","t":7.0}'),
-    ):
+    forms: dict[Form, bytes] = {
+        "number": struct.pack(">d", 2718.281),
+        "json": b'{"v":2718.281,"unit":"m3","t":7.0}',
+    }
+    for form, data in forms.items():
         made = translator(P1(root=("m",), form=form), unix_s=lambda _: 7.0)
         found = dict(told(made.take([WHOLE], 0.0), *RECORD.names(), "m"))
         assert found["m/0-1/24.2.1"] == data

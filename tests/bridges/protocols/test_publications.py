@@ -31,6 +31,9 @@ SENDING: dict[str, tuple[dict[str, Any], str, bytes]] = {
 }
 """How each protocol is told to send, and a frame that leaves: its pattern and data."""
 
+LISTENING = {"vedirect", "p1"}
+"""Those that send nothing."""
+
 
 def sending(key: str, folder: Path) -> Protocol:
     """Return the record of a protocol that sends."""
@@ -56,4 +59,17 @@ def test_only_frames_that_publish_leave(key: str, tmp_path: Path) -> None:
 
 
 def test_each_protocol_is_here() -> None:
-    assert {key for key, kind in PROTOCOLS.known() if kind.MAKE.startswith("bridges.")} == set(SENDING)
+    assert {key for key, kind in PROTOCOLS.known() if kind.MAKE.startswith("bridges.")} == {
+        *SENDING,
+        *LISTENING,
+    }
+
+
+@pytest.mark.parametrize("key", sorted(LISTENING))
+def test_a_protocol_that_listens_has_no_way_out(key: str) -> None:
+    kind = PROTOCOLS.find(key)
+    assert kind is not None
+    record = kind()
+    assert record.way.outward == ()
+    made = translator(record, record.items[0])
+    assert made.send(pack(PUB, pattern_of(f"{key}/V"), b"1"), 0.0).why == "not sent here"

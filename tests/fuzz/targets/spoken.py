@@ -8,13 +8,16 @@ from bridges.protocols.bytes.protocol import Bytes
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.p1.protocol import P1
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.vedirect.protocol import VeDirect
 from bridges.protocols.xbee.api import framed
 from bridges.protocols.xbee.protocol import Xbee
 from bus.ledger import Stats
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.notation import pattern_of
+from tests.bridges.protocols.blocks_support import CHARGER, MONITOR, block, telegram, unsummed
 from tests.bridges.protocols.spoken_support import translator
 from tests.fuzz.target import Pieces, Target, recorded, records
 
@@ -24,6 +27,9 @@ LINES: Final = Lines(
 )
 PLAIN: Final = Lines(send=("o",))
 NMEA: Final = Nmea(send=("o",), checksum="optional", longest_bytes=100)
+VEDIRECT: Final = VeDirect(root=("o",), longest_bytes=300)
+P1_CHECKED: Final = P1(root=("o",), longest_bytes=800)
+P1_OPEN: Final = P1(root=("o",), checksum="optional", form="json")
 MEMBERS: Final = JsonLines(members={"a": ("a",), "b.c": ("b",)}, send={"o": "x.y"}, longest_bytes=4096)
 SPLIT: Final = JsonLines(split=True, send=("o",))
 SLIP: Final = Slip(send=("o",))
@@ -41,6 +47,12 @@ _CONTENTS: Final = (
 SEEDS: Final = {
     "lines": (b"T=1\r\nabac\r\n\xc2\xb0\r\n", b"abababababc\r\nT=" + b"x" * 3000 + b"\r\nT=2\r\n"),
     "nmea": (_GGA, _GGA[:30] + _GGA, b"\\s:1*00\\!AIVDM,1,1,,B,1*5C\r\n", b"$PUBX,00*33\n$GPGLL,1\n"),
+    "vedirect": (
+        block(CHARGER) + b":7F0ED0071004F\n" + block(MONITOR) + block({"V": "1"}),
+        block({"V": "1"}) * 3 + b":A0002000148\n" + block({"V": ":12:\t"}),
+    ),
+    "p1": (telegram() * 2, telegram(["1-0:1.8.0*255(1.50*Wh)", "0-1:24.2.1(101209112500W)(1*m3)"]) + b"\xff"),
+    "p1-open": (unsummed() + b"\r\n", b"/ABC5x\n1.8.0(1*kWh)\n(2)\n!\n", telegram(["1-0:99.97.0()"])),
     "jsonl": (b'{"a":1.50,"b":{"c":[1,"\\u00b0"]}}\n', b'{"a":NaN}\n[[[[\n', b'{"a":1,"a":2}\n7\n"x\\"y"\n'),
     "slip": (b"\xc0a\xdb\xdcb\xc0\xc0\xdb\xdd\xc0", b"\xdbx\xc0\xc0"),
     "bytes": (b"0123456789abcdefghij", b"\x00\xff"),
@@ -97,6 +109,9 @@ def _data(name: str) -> Callable[[], Sequence[bytes]]:
 _GROWN: Final[dict[str, Callable[[int], Sequence[bytes]]]] = {
     "lines": lambda n: [b"a" * n + b"!\r\n"],
     "nmea": lambda n: [b"$GPGGA," * n + b"\n"],
+    "vedirect": lambda n: [b"\r\nV\t1:" * n + b"\n", b":" * n, b"\nChecksum\t" * n, b":A" * n + b"\n"],
+    "p1": lambda n: [b"/ABC5" * n, b"/ABC5\n" * n + b"\n!\n", b"/ABC5\n1-0:1.8.0" + b"(1)" * n + b"\n!\n"],
+    "p1-open": lambda n: [b"/ABC5\n" + b"1.8.0(1)\n" * n + b"!\n", b"\n!" * n],
     "jsonl": lambda n: [b'"' + b'\\"[' * n + b"\n"],
     "slip": lambda n: [b"\xdb\xdc" * n + b"\xc0"],
     "xbee": lambda n: [b"\x7e\x01\xff" * n],
@@ -112,6 +127,9 @@ _OUT: Final = {"lines": LINES, "nmea": NMEA, "jsonl": MEMBERS, "slip": SLIP, "by
 TARGETS: Final = [
     _target("lines", LINES, "lines of text that match"),
     _target("nmea", NMEA, "sentences of NMEA 0183"),
+    _target("vedirect", VEDIRECT, "blocks of VE.Direct"),
+    _target("p1", P1_CHECKED, "telegrams of meters"),
+    _target("p1-open", P1_OPEN, "telegrams of meters without a CRC"),
     _target("jsonl", MEMBERS, "members of JSON lines"),
     _target("slip", SLIP, "packets of SLIP"),
     _target("bytes", BYTES, "bytes in chunks"),
