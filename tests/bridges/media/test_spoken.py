@@ -16,13 +16,16 @@ from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.modbus.protocol import Modbus, Register
 from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.p1.protocol import P1
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.vedirect.protocol import VeDirect
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.wire.frame import unpack
 from bus.wire.pattern import token
 from tests.bridges.media.carriers import KINDS, Carrier
+from tests.bridges.protocols.blocks_support import MONITOR, block, telegram
 from tests.bridges.protocols.spoken_support import message
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
@@ -135,6 +138,24 @@ async def test_garbage_is_counted_and_told_once_and_the_next_item_ends_it(
     stats = counts(hub, carrier)
     assert sum(stats.rejected.values()) > 0
     assert len(talk.garbage) * 0.6 <= stats.noise_bytes <= len(talk.garbage) + 2
+
+
+@pytest.mark.parametrize(
+    ("protocol", "good", "begins"),
+    [(VeDirect(receive=("V",)), block(MONITOR), 1), (P1(receive=("1-0:1.7.0",)), telegram(), 0)],
+    ids=["vedirect", "p1"],
+)
+async def test_the_values_of_a_block_come_with_its_last_byte_and_a_damaged_one_has_none(
+    carrier: Carrier, protocol: Protocol, good: bytes, begins: int
+) -> None:
+    hub = Hub()
+    ear = recorder(hub)
+    await carrier.open(hub, protocol)
+    carrier.say(good + good.replace(b"1", b"7", 1) + good)
+    await until(lambda: len(ear.messages) == 2 - begins)
+    assert set(datas(ear.messages)) == ({b"12801"} if begins else {b"0.412"})
+    assert counts(hub, carrier).rejected["checksum"] == 1
+    assert counts(hub, carrier).noise_bytes == len(good) * (1 + begins)
 
 
 async def test_opened_twice_and_closed_twice(carrier: Carrier) -> None:
