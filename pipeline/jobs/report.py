@@ -27,6 +27,8 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
         capture.tell("report: signals")
         windows = signals.busiest(options, capture, window_s(parts["capture"]), SIGNALS_MOST)
         parts["signals"] = windows.collect()
+        if options.dbc and not parts["signals"]:
+            capture.tell("report: no signal; `buscoupler signals` shows which identifiers no database has")
     found = judge(parts)
     where = capture.where or capture.directory
     text = page(where, (found.color, found.line), parts, capture.names)

@@ -139,7 +139,8 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     if options.where:
         held, asked = _inside(options, source, asked, Progress(quiet=False))
         first = [Table("intervals", f"When {options.where}", held, options.limit)]
-    return [*first, (_episodes if options.episodes else _table)(options, source, asked)]
+    wanted = _episodes if options.episodes else _windows if options.resample_ms else _table
+    return [*first, wanted(options, source, asked)]
 
 
 def _inside(
@@ -190,35 +191,51 @@ def _episodes(options: argparse.Namespace, source: "Source", asked: "Wanted") ->
     return Table("episodes", "Gaps of signals, and values out of range", found, options.limit)
 
 
-def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+def _windows(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals import output
     from pipeline.signals.blocks import KEYS
     from pipeline.signals.pieces import done
-    from pipeline.signals.work import Bins, Sums
+    from pipeline.signals.work import Bins
 
-    if options.resample_ms:
-        bins = done(source, asked, Bins(round(options.resample_ms * 1e6)))
-        windows = cached(signals.resampled(bins))
-        if options.output:
-            output.write_windows(windows, options.output, options.delta)
-        in_order = windows.orderBy("start_ns", *KEYS)
-        return Table("windows", "Signals by window of time", in_order, options.limit)
+    bins = done(source, asked, Bins(round(options.resample_ms * 1e6)))
+    windows = cached(signals.resampled(bins))
+    if options.output:
+        output.write_windows(windows, options.output, options.delta)
+    return Table("windows", "Signals by window of time", windows.orderBy("start_ns", *KEYS), options.limit)
+
+
+def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+    from pipeline.cache import cached
+    from pipeline.signals import output
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Sums
+
     if options.output:
         sums = output.write(source, asked, options.output, options.wide, options.delta, options.gap_ms)
     else:
         sums = cached(done(source, asked, Sums(options.gap_ms)))
-    title, name = "Signals: how many values, when, and the last one", "signals"
     if options.dbc and not (asked.ends or options.where) and not sums.head(1):
-        sums = done(source, asked._replace(strangers=True), Sums(options.gap_ms))
-        title, name = (
-            "No value. Identifiers of CAN that no database has, and lengths of their frames",
-            "strangers",
-        )
+        return _strangers(options, source, asked)
+    return _shown(options, sums, "signals", "Signals: how many values, when, and the last one")
+
+
+def _strangers(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+    """Return, for who named a database that is of no use, which identifiers there are."""
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Sums
+
+    sums = done(source, asked._replace(strangers=True), Sums(options.gap_ms))
+    title = "No value. Identifiers of CAN that no database has, and lengths of their frames"
+    return _shown(options, sums, "strangers", title)
+
+
+def _shown(options: argparse.Namespace, sums: "DataFrame", name: str, title: str) -> Table:
+    from pipeline.analysis import signals
+
     found = signals.signals(sums, options.gap_ms)
-    shown = found if options.stats else found.drop(*signals.STATS)
-    return Table(name, title, shown, options.limit)
+    return Table(name, title, found if options.stats else found.drop(*signals.STATS), options.limit)
 
 
 DECODING: Final = (

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
+pytest.importorskip("cantools")
 
 from bus.names import Names
 from pipeline.engine.choice import SAIL
@@ -14,6 +15,7 @@ from pipeline.input import read
 from pipeline.jobs import report
 from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
+from tests.bridges.protocols.dbc.dbc_support import CAR, written
 from tests.pipeline.signals.signals_support import Seen, capture_of
 
 if TYPE_CHECKING:
@@ -37,3 +39,15 @@ def test_of_a_log_of_a_wire_alone_nothing_is_asked_that_only_frames_tell(
     assert found["totals"][0].frames == frames
     assert sum(row.rows for row in found["capture"]) == len(seen)
     assert ({"hops", "prefixes", "failovers", "last"} <= found.keys()) == (frames > 0)
+
+
+@pytest.mark.engines(SAIL)
+def test_of_a_database_of_no_use_a_line_says_what_to_do(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture_of(tmp_path, {"gw": [Seen(5, 0x201, b"\7")]}, files_each=1)
+    out = tmp_path / "report.html"
+    options = report.JOB.parsed(str(tmp_path), "--dbc", str(written(tmp_path, CAR)), "--output", str(out))
+    root = read.root(str(tmp_path))
+    assert report.run(options, OpenCapture(spark, root, Progress(quiet=False), Names())) == 0
+    assert "no signal; `buscoupler signals` shows" in capsys.readouterr().err
