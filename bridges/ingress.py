@@ -12,6 +12,7 @@ from bridges.admission import BARE, SIZES, Admission, hops_of
 from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.entrance import KeysOf
 from bridges.runs import (
+    HEAD,
     RUN_MIN,
     Kept,
     Run,
@@ -37,7 +38,6 @@ from bus.wire.envelope import (
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 
 _U32 = 0xFFFFFFFF
-_HEAD = Struct(">QBBHII")  # a batch's length and an envelope
 _ORIGIN, _KEY, _KEY_AT = Struct(">I"), Struct(">Q"), 4  # in an envelope: origin, and it with the sequence
 _HOPS_LEFT = b"\0", *(bytes((hops,)) for hops in range(HOPS_MAX))
 _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
@@ -138,7 +138,7 @@ class _Stamped:
     __slots__ = ("count", "opaque", "parts", "sequence", "spent", "stamped")
 
     def __init__(self, sequence: int) -> None:
-        self.parts: list[bytes] = []
+        self.parts: list[bytes | bytearray] = []
         self.spent: list[int] = []
         self.opaque: list[int] = []
         self.sequence = sequence
@@ -216,7 +216,7 @@ def _stamp_each(
     """Admit one message after the other; return where the next one begins."""
     origin, rules = admission.origin, admission.rules
     heads, tokens_min, more = rules.heads, rules.tokens_min, rules.more
-    length_at, sizes_at, head_of, add = LENGTH.unpack_from, SIZES.unpack_from, _HEAD.pack, made.parts.append
+    length_at, sizes_at, head_of, add = LENGTH.unpack_from, SIZES.unpack_from, HEAD.pack, made.parts.append
     sequence = before = made.sequence
     passed = 0
     for _ in range(count):

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import NamedTuple, TypeVarTuple
 
 from bridges.rules import Rules
-from bus.wire.batch import LENGTH, LENGTH_BYTES, LENGTH_OFFSETS, alike
+from bus.wire.batch import LENGTH, LENGTH_BYTES, LENGTH_OFFSETS, alike, even
 from bus.wire.envelope import (
     ENVELOPE_BYTES,
     HOPS_DEFAULT,
@@ -28,13 +28,13 @@ Ts = TypeVarTuple("Ts")
 
 RUN_MIN = 16  # equal messages in a row before looking at columns pays
 WALK = 256  # other messages between two attempts to find a run
-_CHUNK = 32  # messages cut by one structure; few are left over, and it bounds what the cache holds
+_CHUNK = 16  # messages cut by one structure; few are left over, and it bounds what the cache holds
 _U32 = 0xFFFFFFFF
-_STAMP = Struct(">QBBHI")  # a batch's length and an envelope up to its sequence
+HEAD = Struct(">QBBHII")  # a batch's length and an envelope
 _BATCH_BYTES_MAX = 1 << 24
 # a whole message whose length differs in the upper bytes alone is longer than `_BATCH_BYTES_MAX`
 _LENGTH = LENGTH_OFFSETS[:3]
-_LOW = [bytes((low,)) for low in range(256)]
+_LOW = bytes(range(256))
 
 
 class Run(NamedTuple):
@@ -66,15 +66,23 @@ def find(data: bytes, start: int, left: int) -> Run | None:
         return None
     stride = LENGTH.unpack_from(data, start)[0] + LENGTH_BYTES
     count = min((len(data) - start) // stride, left)
-    if count < RUN_MIN or alike(data, start, stride, RUN_MIN, _LENGTH) < RUN_MIN:
-        return None
     body, stop = start + LENGTH_BYTES, start + stride
-    if stop == body or message_bytes(data, body, stop) != stop - body:
+    if count < RUN_MIN or stop == body or message_bytes(data, body, stop) != stop - body:
         return None  # empty messages are as long as they say, but no frames
     frame = LENGTH_BYTES + (ENVELOPE_BYTES if is_enveloped(data, body, stop) else 0)
-    count = alike(data, start, stride, count, _LENGTH)
-    count = alike(data, body, stride, count, layout(data, body))
+    count = _alike(data, start, stride, count, frame > LENGTH_BYTES)
     return Run(start, count, stride, frame) if count >= RUN_MIN else None
+
+
+def _alike(data: bytes, start: int, stride: int, count: int, enveloped: bool) -> int:
+    """Count the messages from `start` on, at most `count`, that have the first one's length and layout."""
+    body = start + LENGTH_BYTES
+    is_even = even(data, start + LENGTH_BYTES // 2, stride, count)  # what differs of it, and a frame's head
+    if not is_even:
+        if alike(data, start, stride, RUN_MIN, _LENGTH) < RUN_MIN:
+            return 0
+        count = alike(data, start, stride, count, _LENGTH)
+    return count if is_even and not enveloped else alike(data, body, stride, count, layout(data, body))
 
 
 def column(data: bytes, run: Run, offset: int) -> bytes:
@@ -195,22 +203,21 @@ def scan(
     return position
 
 
-def stamp(frames: list[bytes], origin: int, sequence: int, parts: list[bytes]) -> int:
+def stamp(frames: list[bytes], origin: int, sequence: int, parts: list[bytes | bytearray]) -> int:
     """Append `frames`, of one size, to `parts` with lengths and envelopes; return the last sequence number.
 
-    The numbers go up by one, so 256 of them at most share their upper bytes.
+    The numbers go up by one, so 256 of them at most share all but their last byte: these are joined by one
+    head, and their last bytes are put into it by one strided slice.
     """
-    size = len(frames[0])
-    head = _STAMP.pack(size + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, LENGTH_MARK | size, origin)
-    done = 0
+    size, done = len(frames[0]), 0
     while done < len(frames):
         first = (sequence + 1) & _U32
         low = first & 0xFF
         some = frames[done : done + 256 - low]
-        made = [head + first.to_bytes(4, "big")[:3]] * (3 * len(some))
-        made[1::3] = _LOW[low : low + len(some)]
-        made[2::3] = some
-        parts += made
+        head = HEAD.pack(size + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, LENGTH_MARK | size, origin, first)
+        made = bytearray(head).join((b"", *some))
+        made[HEAD.size - 1 :: HEAD.size + size] = _LOW[low : low + len(some)]
+        parts.append(made)
         done += len(some)
         sequence = first + len(some) - 1
     return sequence

@@ -12,6 +12,7 @@ from bus.wire.batch import (
     Frames,
     alike,
     equal_run,
+    even,
     from_payloads,
     long_run,
     payloads,
@@ -86,6 +87,26 @@ def test_a_frame_that_begins_like_an_envelope_is_not_like_one_in_an_envelope() -
     assert (len(plain), plain[0], plain[3]) == (len(enveloped), enveloped[0], enveloped[3])
     data = from_payloads([enveloped, plain]).keep()
     assert alike(data, LENGTH_BYTES, LENGTH_BYTES + 24, 2, layout(data, LENGTH_BYTES)) == 1
+
+
+@pytest.mark.parametrize("stride", [8, 16, 72])
+@pytest.mark.parametrize("lead", [0, 1, 4])
+def test_messages_are_even_until_one_byte_of_one_differs(stride: int, lead: int) -> None:
+    data = bytearray(lead) + bytearray(64 - 8 + stride).join([bytes(8)] * 20)
+    stride += 64
+    assert even(data, lead, stride, 20)
+    assert even(data, lead, stride, 1)
+    for number in (0, 7, 19):
+        for offset in (0, 3, 7):
+            data[lead + number * stride + offset] ^= 1
+            assert not even(data, lead, stride, 20)
+            data[lead + number * stride + offset] ^= 1
+    data[lead + stride - 1] ^= 1  # of the body
+    assert even(data, lead, stride, 20)
+
+
+def test_a_stride_that_is_no_multiple_of_8_is_not_told_even() -> None:
+    assert not even(bytes(20 * 12), 0, 12, 20)
 
 
 def test_none_are_alike_where_there_are_none() -> None:
