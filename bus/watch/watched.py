@@ -364,10 +364,10 @@ def _first(batch: Batch) -> Buffer:
     if type(batch) is Frames:
         return batch.bodies[0]
     data, start = batch.data, LENGTH_BYTES
-    stop = len(data) if batch.count == 1 else start + LENGTH.unpack_from(data)[0]
+    stop = batch.size if batch.count == 1 else start + LENGTH.unpack_from(data)[0]
     if is_enveloped(data, start, stop):
         start += ENVELOPE_BYTES
-    return memoryview(data)[start:stop]
+    return (data if isinstance(data, memoryview) else memoryview(data))[start:stop]
 
 
 def _copies(batch: Batch, first: Buffer) -> int:

@@ -98,13 +98,14 @@ class Decoder:
     whole message in it is never too long; only announced lengths are checked.
     """
 
-    __slots__ = ("_lead", "_message_bytes", "_rest", "_scratch", "_window", "fault")
+    __slots__ = ("_lead", "_message_bytes", "_rest", "_scratch", "_view", "_window", "fault")
 
     def __init__(self, scratch: bytearray, message_bytes: int, lead: int = 0) -> None:
         self._scratch = scratch
         self._lead = lead
         self._message_bytes = message_bytes
         self._window = min(len(scratch), message_bytes + LENGTH_BYTES + lead)
+        self._view = memoryview(scratch)[: self._window]
         self._rest: bytes | Large = b""
         self.fault: str | None = None
 
@@ -125,14 +126,17 @@ class Decoder:
             self._rest = Large(rest, head + LENGTH.unpack_from(rest, self._lead)[0])
         self._message_bytes = message_bytes
         self._window = min(len(self._scratch), message_bytes + head)
+        self._view = memoryview(self._scratch)[: self._window]
 
     def buffer(self) -> memoryview:
         """Return the buffer to read into; never empty."""
         rest = self._rest
         if isinstance(rest, Large):
             return rest.buffer()
+        if not rest:
+            return self._view
         self._scratch[: len(rest)] = rest
-        return memoryview(self._scratch)[len(rest) : self._window]
+        return self._view[len(rest) :]
 
     def feed(self, read_bytes: int) -> Batch | None:
         """Return the messages that are whole now, if any. Set `fault` if the stream lost its framing."""
