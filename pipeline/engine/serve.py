@@ -18,7 +18,7 @@ from typing import Final
 from bus.machine.parents import ending_with_us
 from bus.machine.permissions import make_private, write_secret
 from bus.machine.scratch import Scratch
-from pipeline.engine import java
+from pipeline.engine import choice, java
 from pipeline.engine.jvm import PARALLEL, START_S, archived, end, last_words, options, started, until
 from pipeline.engine.server import TOKEN, directory, token_file
 from pipeline.engine.session import ALWAYS, QUIET, for_local
@@ -46,8 +46,11 @@ def serve(port: int, memory: str, rehearsal: str) -> int:
         server = at_end.enter_context(running(port, memory, log))
         tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
         tell(f"other programs of yours also need {TOKEN}=$(cat {token_file(port)})")
-        with _no_interrupts():  # one within the start would leave a process behind that nobody knows
-            at_end.callback(at_end.enter_context(warm_up(port, rehearsal)).kill)
+        if why := cold(port):
+            tell(why)
+        else:
+            with _no_interrupts():  # one within the start would leave a process behind that nobody knows
+                at_end.callback(at_end.enter_context(warm_up(port, rehearsal)).kill)
         server.wait()
     return 0
 
@@ -65,6 +68,15 @@ def _no_interrupts() -> Iterator[None]:
 def url(port: int) -> str:
     """Return the Spark Connect URL of a server of ours at a port."""
     return f"sc://localhost:{port}/;session_id={SESSION}"
+
+
+def cold(port: int) -> str:
+    """Return why nothing here can warm a server up, and what follows; "" if something can."""
+    try:
+        choice.check(choice.Where(remote=url(port)), "warming up", on_workers=False)
+    except PipelineError as error:
+        return f"its first jobs will be slow: {error}"
+    return ""
 
 
 def warm_up(port: int, rehearsal: str) -> "subprocess.Popen[bytes]":
