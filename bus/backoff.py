@@ -50,11 +50,11 @@ class Attempts(Backoff):
         """Begin the next attempt with another address: a peer may take connections, and be of no use."""
         self.turn += 1
 
-    def after(self, lasted: bool) -> float:
+    def after(self, lasted: bool, pauses: Backoff | None = None) -> float:
         """Return the pause after an attempt, in seconds: the shortest one after a connection that `lasted`,
-        else one that grows, and then another address comes first."""
+        else one that grows, and then another address comes first. `pauses` has it in place of this."""
         if lasted:
             self.reset()
         else:
             self.move_on()
-        return self.next_s()
+        return (pauses or self).next_s()

@@ -110,8 +110,7 @@ class BrokerLink:
             self._attempts.reset()
         if connected:
             return 0.0
-        self._attempts.move_on()
-        return (self._hurried if self._candidate.state == "doubt" else self._attempts).next_s()
+        return self._attempts.after(False, self._hurried if self._candidate.state == "doubt" else None)
 
     async def _serve(self, sock: socket.socket) -> bool:
         """Claim the lease on a connection until it ends. Return whether the broker said anything."""
