@@ -73,6 +73,7 @@ class ModbusTranslator(Asker[bytes, Request]):
         answer_s = max(unit.timeout_s for unit in self._units.values())
         super().__init__(record, wire, self._wired, places, answer_s)
         self._places = {id(place.row): place for place in places}
+        self._by_ten = dict[tuple[int, int], Place]()
         self._held = list[bytes]()
         self._confirming = False
         for block in planned(record):
@@ -198,10 +199,14 @@ class ModbusTranslator(Asker[bytes, Request]):
             return place
         order: Order = "BA" if swaps_bytes(place.coding.layout.order) else "AB"
         number = int(unpack(power, Layout("i16", 2, order)))
-        if abs(number) <= POWER_MAX:
-            return place._replace(coding=place.coding.by_ten(number))
-        self.wire.stats.reject("no value" if number == NO_POWER else "not a value")
-        return None
+        if abs(number) > POWER_MAX:
+            self.wire.stats.reject("no value" if number == NO_POWER else "not a value")
+            return None
+        made = self._by_ten.get((id(place.row), number))
+        if made is None:
+            made = place._replace(coding=place.coding.by_ten(number))
+            self._by_ten[id(place.row), number] = made
+        return made
 
 
 def _unit(settings: DeviceSettings) -> Unit:

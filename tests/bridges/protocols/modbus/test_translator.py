@@ -6,6 +6,7 @@ import pytest
 
 from bridges.protocols.modbus.protocol import DeviceSettings
 from bridges.protocols.modbus.rtu import crc_of
+from bus.quantity.coding import Coding
 from tests.bridges.protocols.modbus.bench import Bench, Device, Said
 from tests.bridges.protocols.modbus.tables import FRAMINGS, NAMES, bench, row, table
 
@@ -128,6 +129,21 @@ def test_a_value_has_the_power_of_ten_that_stood_beside_it(tcp: bool) -> None:
     assert set(line.of("a")) == {b"123.4"}
     assert len(line.of("a")) == len(line.of("b")) > 9
     assert set(device.asked) == {bytes.fromhex("0300030003")}
+
+
+def test_the_coding_of_a_power_of_ten_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, by_ten = list[int](), Coding.by_ten
+
+    def counted(self: Coding, power: int) -> Coding:
+        made.append(power)
+        return by_ten(self, power)
+
+    monkeypatch.setattr(Coding, "by_ten", counted)
+    device = Device(tcp=True)
+    device.holding |= {3: 12, 5: 1}
+    line = bench(table(row(3, "a", scale_register=5), row(4, "b", scale_register=5)), device).run(5.4)
+    assert len(line.of("a")) == len(line.of("b")) > 4
+    assert made == [1, 1]
 
 
 @FRAMINGS
