@@ -75,11 +75,16 @@ def lacking(what: str, package: str, extra: str) -> str:
     return f"{what} needs {package}: run {install(extra)}"
 
 
+def absent(what: str, library: Library) -> str:
+    """Return the text that `what` needs a library; "" if it is installed. Nothing is imported."""
+    return lacking(what, library.package, library.extra) if find_spec(library.module) is None else ""
+
+
 def check(what: str, needs: Iterable[Need]) -> None:
     """Raise `LinkError` for the first library among the needs of `what` that is not installed."""
     for need in needs:
-        if isinstance(need, Library) and find_spec(need.module) is None:
-            raise LinkError(lacking(what, need.package, need.extra))
+        if isinstance(need, Library) and (words := absent(what, need)):
+            raise LinkError(words)
 
 
 def typed(path: str) -> str:

@@ -10,14 +10,13 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from appliance.web.people import token_in
 from bus.errors import LinkError, words_of
-from bus.extras import lacking
+from bus.extras import absent
 from bus.keys import read_key
 from bus.kinds import load
 from bus.machine.files import NotRegular, check_regular, pem, read_text
@@ -64,9 +63,7 @@ def is_here(host: str) -> bool:
 
 
 def _library(need: Library) -> str:
-    if find_spec(need.module) is not None:
-        return ""
-    return lacking("it", need.package, need.extra)
+    return absent("it", need)
 
 
 def _device(need: Device) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 
-from bus.extras import lacking
+from bus.extras import absent, lacking
+from bus.needs import Library
 from capture.files import CaptureError
 from capture.schema import TIME_MAX_NS
 
@@ -100,8 +100,9 @@ class Format:
 
     def check(self) -> None:
         """Raise `CaptureError` if a package is missing that it is written with."""
-        if self.package and find_spec(self.package) is None:
-            raise CaptureError(lacking(self.key, self.package, self.extra))
+        library = Library(self.package, self.package, self.extra)
+        if self.package and (words := absent(self.key, library)):
+            raise CaptureError(words)
 
     def _loaded(self, name: str) -> Any:
         module, _, thing = name.partition(":")

@@ -6,13 +6,15 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from bus.extras import lacking
+from bus.extras import absent
+from bus.needs import Library
 from capture.files import CaptureError
+
+_PACKER: Final = Library("pyarrow", "pyarrow", "capture")
 
 
 @contextmanager
@@ -21,8 +23,8 @@ def written(target: str, seeks: bool = False) -> Iterator[BinaryIO]:
     `seeks` is made aside first, where it must be. Raises `OSError`, and `CaptureError` without pyarrow."""
     suffix = target.lower()[-4:]
     packed = suffix.endswith(".gz") or suffix == ".zst"
-    if suffix == ".zst" and find_spec("pyarrow") is None:  # before the file is opened, which empties it
-        raise CaptureError(lacking(target, "pyarrow", "capture"))
+    if suffix == ".zst" and (words := absent(target, _PACKER)):  # before the file is opened
+        raise CaptureError(words)
     with ExitStack() as stack:
         plain = sys.stdout.buffer if target == "-" else stack.enter_context(Path(target).open("wb"))
         file: BinaryIO = plain

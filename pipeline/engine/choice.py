@@ -3,11 +3,11 @@
 import argparse
 import os
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from bus.extras import LIBRARIES, lacking
+from bus.extras import LIBRARIES, absent, lacking
+from bus.needs import Library
 from pipeline.engine import jars, java, sail
 from pipeline.errors import PipelineError
 
@@ -133,6 +133,6 @@ def check(place: Where, job: str, on_workers: bool) -> None:
 
 def _check_modules(what: str, extra: str, modules: Iterable[str]) -> None:
     for module in modules:
-        if find_spec(module) is None:
-            package, _ = LIBRARIES.get(module, (module, ""))
-            raise PipelineError(lacking(what, package, "engines" if sail.installed() else extra))
+        package, _ = LIBRARIES.get(module, (module, ""))
+        if words := absent(what, Library(module, package, "engines" if sail.installed() else extra)):
+            raise PipelineError(words)

@@ -3,10 +3,10 @@
 import argparse
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from bus.extras import lacking
+from bus.extras import absent
+from bus.needs import Library
 from pipeline.errors import PipelineError
 from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline.signals.conditions import Condition
     from pipeline.signals.pieces import Source
 
+_DELTA: Final = Library("deltalake", "deltalake", "tables")
 _SPANS_MOST: Final = 100_000
 
 
@@ -29,8 +30,8 @@ def prepare(options: argparse.Namespace) -> None:
         raise PipelineError(
             f"--{'wide' if options.wide else 'delta'} is for a table: give --output TABLE too"
         )
-    if options.delta and find_spec("deltalake") is None:
-        raise PipelineError(lacking("--delta", "deltalake", "tables"))
+    if options.delta and (words := absent("--delta", _DELTA)):
+        raise PipelineError(words)
     if options.output and options.resample_ms and options.wide:
         raise PipelineError("--wide: a table with --resample-ms has a row for each signal and window")
     if options.output:

@@ -49,6 +49,12 @@ def test_what_is_lacking_is_said_in_one_way(environment: Path) -> None:
     assert text == "can:can0 needs python-can: run .venv/bin/python -m pip install 'buscoupler[can]'"
 
 
+def test_a_library_that_is_not_installed_is_said_and_one_that_is_is_not(environment: Path) -> None:
+    text = "it needs no-such: run .venv/bin/python -m pip install 'buscoupler[can]'"
+    assert extras.absent("it", Library("no_such_module", "no-such", "can")) == text
+    assert extras.absent("it", Library("json", "json", "")) == ""
+
+
 def test_a_module_is_started_by_its_interpreter(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/somewhere/buscoupler/__main__.py"])
     assert extras.program() == ".venv/bin/python -m buscoupler"

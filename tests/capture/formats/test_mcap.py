@@ -12,12 +12,11 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 from appliance.commandline.cli import main
+from bus import extras
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from capture.files import CaptureError
-from capture.formats import format as format_
 from capture.formats import mcap
-from capture.formats import target as target_
 from capture.formats.exports import exported, frames_in
 from capture.formats.mcap import value_of
 from capture.formats.table import BY_KEY
@@ -37,8 +36,7 @@ def test_a_missing_package_costs_the_target_nothing(
     source, target = tmp_path / "drive.log", tmp_path / f"out{suffix}"
     source.write_text("(1700000000.000000) can0 100#00\n")
     target.write_text("what was there")
-    for place in (format_, target_):
-        monkeypatch.setattr(place, "find_spec", lambda name: None if name == module else name)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == module else name)
     with frames_in(source) as found, pytest.raises(CaptureError, match=rf"install 'buscoupler\[{extra}\]'$"):
         exported(found, BY_KEY["mcap" if module == "mcap" else "candump"], str(target))
     assert target.read_text() == "what was there"

@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 import pyarrow.parquet as pq
 
 from appliance.commandline.cli import main
+from bus import extras
 from capture import schema
 from pipeline import jobs
 from pipeline.engine import choice, jars, java, sail
@@ -128,7 +129,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     names = set[str]()
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(jars, "installed", lambda: True)
-    monkeypatch.setattr(choice, "find_spec", lambda name: None if name in names else name)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name in names else name)
     return names
 
 

@@ -10,6 +10,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("cantools")
 
+from bus import extras
 from bus.names import Names
 from bus.quantity.quantity import Quantity
 from capture.names import beside
@@ -17,7 +18,7 @@ from pipeline.analysis.watch import tables
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.input import read
-from pipeline.jobs import find, signals
+from pipeline.jobs import find
 from pipeline.jobs.record import Files, OpenCapture
 from pipeline.jobs.signals import followed
 from pipeline.output.tables import Progress
@@ -247,7 +248,7 @@ def test_what_is_left_out_of_a_database_is_said(tmp_path: Path, capsys: pytest.C
 def test_a_delta_log_that_cannot_be_written_is_told_before_the_table_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signals, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     assert JOB.prepare is not None
     with pytest.raises(
         PipelineError, match=r"--delta needs deltalake: run .*install 'buscoupler\[tables\]'$"
