@@ -117,6 +117,10 @@ class AnyText:
     """A text that may hold line breaks and other characters that are no signs."""
 
 
+class Signs:
+    """A text of signs that no keyboard has, which a word of the command line writes as `\\r`."""
+
+
 class Table(dict[str, T]):
     """A mapping that was read, which nobody changes, so that a record with one can be hashed."""
 

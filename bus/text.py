@@ -15,6 +15,8 @@ SAID_BYTES: Final = 256
 """So much is kept of what somebody said: a fault quotes it, and noise is judged by it."""
 _DIGITS = 20  # of 64 bits; Python refuses to read thousands of them
 _END_OF_LINE = re.compile("\r\n|\n|\r")
+_SIGN = re.compile(r"\\(?:([0abefnrtv\\])|x([0-9a-fA-F]{2}))")
+_SIGNS: Final = dict(zip("0abefnrtv\\", "\0\a\b\x1b\f\n\r\t\v\\", strict=True))
 _TELNET = re.compile(
     rb"\xff[\xfb-\xfe].", re.DOTALL
 )  # options (RFC 854), which servers offer before they speak
@@ -53,6 +55,13 @@ def whole_in(text: str, most: int) -> int | None:
         return None
     number = int(text)
     return number if number <= most else None
+
+
+def signs_in(text: str) -> str:
+    """Return a text with signs in place of what stands for them, as `\\r`; quotes around that are dropped."""
+    found = _SIGN.sub(lambda one: _SIGNS[one[1]] if one[1] else chr(int(one[2], 16)), text)
+    quoted = found != text and len(text) > 2 and text[0] == text[-1] == '"'
+    return found[1:-1] if quoted else found
 
 
 def hidden_in(text: str) -> str:

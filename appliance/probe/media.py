@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
-from bus.schema import Check, Notation, Record, Ref, Setting, members, present, settings, unwrap
-from bus.text import closest, whole_in
+from bus.schema import Check, Notation, Record, Ref, Setting, Signs, members, present, settings, unwrap
+from bus.text import closest, signs_in, whole_in
 from bus.wire.notation import names_in
 
 Reader = Callable[[str], Any]
@@ -70,9 +70,11 @@ def _reader(annotation: Any) -> tuple[Reader, str]:
     addresses."""
     annotation = _one_text(annotation)
     bare = _bare(annotation)
-    notation = next((one for one in unwrap(present(annotation))[1] if isinstance(one, Notation)), None)
-    if notation is not None:
-        return notation.function, notation.words
+    for one in unwrap(present(annotation))[1]:
+        if isinstance(one, Notation):
+            return one.function, one.words
+        if isinstance(one, Signs):
+            return signs_in, "text"
     if get_origin(bare) is not tuple:
         return _READERS.get(bare, (str, "text"))
     item, markers = unwrap(present(get_args(bare)[0]))

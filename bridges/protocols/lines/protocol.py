@@ -11,7 +11,7 @@ from bridges.protocols.lines.places import DATA, SIGN, groups_in, places_in, pla
 from bridges.protocols.protocol import Problem, Protocol, Way
 from bus.key_types import Names, PatternKey, pattern_in
 from bus.needs import Library, Need
-from bus.schema import AnyText, Check, Range
+from bus.schema import AnyText, Check, Range, Signs
 from bus.wire.frame import DATA_BYTES_MAX
 from bus.wire.notation import text_of
 
@@ -26,7 +26,7 @@ def _check_delimiter(text: str) -> None:
 
 
 Expression = Annotated[str, AnyText(), "an RE2 expression"]
-Delimiter = Annotated[str, AnyText(), Check(_check_delimiter, "1 to 4 characters, one a byte")]
+Delimiter = Annotated[str, AnyText(), Signs(), Check(_check_delimiter, "1 to 4 characters, one a byte")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

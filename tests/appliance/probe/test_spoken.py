@@ -17,10 +17,20 @@ def test_settings_of_medium_and_protocol_in_one_word() -> None:
     found = parse_endpoint(word)
     assert found.medium == Uart(port="/dev/x", baud=9600, data_bits=7, dtr=False)
     assert found.protocol == Lines(receive=("gps", "{k}"), match="(?P<k>x)", send=("a", "b"), delimiter="\r")
+
     assert parse_endpoint("frames:h:1?protocol=nmea").medium == Tcp(host="h", port=1)
     assert parse_endpoint("frames:h:1?protocol=jsonl&split=yes").protocol == JsonLines(split=True)
     pair = parse_endpoint("rs485:/dev/x?protocol=nmea&root=gps")
     assert (pair.medium, pair.protocol) == (Uart(port="/dev/x", rs485=Rs485()), Nmea(root=("gps",)))
+
+
+@pytest.mark.parametrize(
+    ("word", "delimiter"),
+    [(r"\r", "\r"), (r'"\r\n"', "\r\n"), (r"\x0d\x03", "\r\x03"), (r"\\n", r"\n"), (";", ";"), ('"', '"')],
+)
+def test_a_delimiter_is_written_as_in_a_file(word: str, delimiter: str) -> None:
+    found = parse_endpoint(f"uart:/dev/ttyS9?protocol=lines&receive=gps&delimiter={word}").protocol
+    assert found == Lines(receive=("gps",), delimiter=delimiter)
 
 
 @pytest.mark.parametrize(
