@@ -3,7 +3,8 @@
 The rest of the program reads only the record (`medium.py` in the medium's folder). Another distribution can
 add a medium with an entry point of the group `buscoupler.media`. `medium` is the base class of all records.
 `device` is the base class of links that open one device. `arrivals` passes items from a driver's thread to
-the event loop, and `hangup` says whether a descriptor's other end has gone. `shedding` has the queue that
+the event loop, `hangup` says whether a descriptor's other end has gone, and `draining` waits for what a tty
+has not sent yet, within bounds. `shedding` has the queue that
 drops messages by a policy; `shed_pipe` puts such a queue in front of links that have none. `spoken` is the
 base of links whose devices speak a protocol, and `outgoing` their queue; `refusing` answers commands to a
 device that is not there; `byte_stream` is the base of pipes over bytes, which hear their far end out;

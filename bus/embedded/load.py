@@ -6,6 +6,7 @@ It uses the raw REPL of MicroPython, and sends pieces that a board with 9 KB of 
 
 import argparse
 import ast
+import contextlib
 import os
 import select
 import sys
@@ -150,6 +151,10 @@ class Board:
 
     def _write(self, data: bytes) -> None:
         while data:
+            if not select.select([], [self._descriptor], [], self._timeout_s)[1]:
+                with contextlib.suppress(termios.error):
+                    termios.tcflush(self._descriptor, termios.TCOFLUSH)  # the end of the program would wait
+                raise BoardError(f"the line took nothing for {self._timeout_s} s: check the cable, try again")
             data = data[os.write(self._descriptor, data) :]
 
     def wait_for(self, mark: bytes) -> bytes:
@@ -203,8 +208,8 @@ def open_port(path: str, baud: int = 115200) -> int:
     speed = getattr(termios, f"B{baud}", None)
     if speed is None:
         raise ValueError(f"there is no rate of {baud} baud: use a standard one, such as 115200")
-    descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY)
-    tty.setraw(descriptor)
+    descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    tty.setraw(descriptor, termios.TCSANOW)  # else it waits until all is sent
     settings = termios.tcgetattr(descriptor)
     settings[4] = settings[5] = speed
     termios.tcsetattr(descriptor, termios.TCSANOW, settings)

@@ -1,15 +1,18 @@
-"""The serial ports that python-can makes: no write to one lasts for ever.
+"""The serial ports that python-can makes: no write, flush or close of one lasts for ever.
 
 A port of pyserial without a time for writes tries again and again, without a pause, where a line takes
-nothing. So do the constructor and the farewell of an adapter at such a line, and their thread never ends.
+nothing, and its flush has no time. So do the constructor and the farewell of an adapter at such a line, and
+their thread never ends.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import local
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
+from bridges.media.draining import close_drained, drain
 from bridges.media.selecting import loaded
 
 WRITE_S = 1.0
@@ -30,14 +33,16 @@ def bound(library: str) -> None:
     for module in loaded(library):
         serial = vars(module).get("serial")
         if isinstance(serial, ModuleType) and serial.__name__ == "serial":
-            makers = {maker: _noting(vars(serial)[maker]) for maker in _MAKERS}
+            makers = {maker: _noting(vars(serial)[maker], serial.Serial) for maker in _MAKERS}
             vars(module)["serial"] = SimpleNamespace(**vars(serial) | makers)
 
 
-def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
+def _noting(make: Callable[..., Any], of_tty: type[Any]) -> Callable[..., Any]:
     def made(*words: Any, **settings: Any) -> Any:
         port = make(*words, **settings)
         port.write_timeout = WRITE_S
+        if isinstance(port, of_tty) and port.is_open:
+            port.flush, port.close = partial(_drain, port), partial(_close, port, port.close)
         if _opened.ports is not None:
             _opened.ports.append(port)
         return port
@@ -60,12 +65,23 @@ def opening() -> Iterator[None]:
         _opened.ports = None
 
 
+def _drain(port: Any) -> None:
+    if port.is_open:
+        drain(port.fileno())
+
+
+def _close(port: Any, close: Callable[[], None]) -> None:
+    port.close = _nothing  # a thread may do it, and nobody else is to
+    if port.is_open:
+        close_drained(port.fileno(), close)
+
+
 def _release(port: Any) -> None:
     """Close a port. A bus that could not be made still says farewell by it when Python collects it."""
-    port.write, port.flush = len, _flush
+    port.write, port.flush = len, _nothing
     with suppress(OSError):
         port.close()
 
 
-def _flush() -> None:
-    """Flush nothing."""
+def _nothing() -> None:
+    """Do nothing."""

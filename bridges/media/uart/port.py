@@ -1,14 +1,11 @@
 """Open, non-blocking serial ports: device paths and hwgrep://, which pyserial opens, and those of servers."""
 
-import contextlib
-import fcntl
 import os
 import termios
-from array import array
 from collections.abc import Mapping
-from threading import Thread
 from typing import Any, Protocol
 
+from bridges.media.draining import close_drained, queued_bytes
 from bridges.media.hangup import has_ended
 from bridges.media.uart.medium import Uart
 from bus.machine.holders import holding_words
@@ -98,7 +95,6 @@ class DevicePort:
 
     def __init__(self, device: Any) -> None:
         self._device, self._fd = device, device.fileno()
-        self._waiting = array("i", [0])
 
     def fileno(self) -> int:
         return int(self._fd)
@@ -120,19 +116,7 @@ class DevicePort:
             return 0
 
     def waiting(self) -> int:
-        try:
-            fcntl.ioctl(self._fd, termios.TIOCOUTQ, self._waiting)
-        except OSError:
-            return 0  # the driver does not tell; if the device is gone, the next write fails
-        return self._waiting[0]
+        return queued_bytes(self._fd)
 
     def close(self) -> None:
-        """Close in a thread if bytes are waiting: closing a tty waits up to 30 s until they are sent."""
-        if self.waiting():
-            Thread(target=self._close, daemon=True, name="uart close").start()
-        else:
-            self._close()
-
-    def _close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._device.close()
+        close_drained(self._fd, self._device.close)

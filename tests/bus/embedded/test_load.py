@@ -1,10 +1,14 @@
 """The code that the loader sends to a board."""
 
 import ast
+import os
+import pty
+import tty
+from contextlib import suppress
 
 import pytest
 
-from bus.embedded.load import RUN, _loop, main, makes_node
+from bus.embedded.load import RUN, Board, BoardError, _loop, main, makes_node, open_port
 from bus.embedded.shrink import pieces, select, shrink
 from tests.bus.embedded.support import PARTS, SOURCE, small_node
 
@@ -57,3 +61,18 @@ def test_the_command_prints_and_refuses(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err.endswith("/dev/no-such-board: No such file or directory\n")
     assert main(["--port", "/dev/null", "--app", "/no/app.py"]) == 1
     assert capsys.readouterr().err == "/no/app.py: No such file or directory\n"
+
+
+def test_a_line_that_takes_nothing_is_told() -> None:
+    """As one whose cable holds the flow control: a write waited for ever."""
+    far, near = pty.openpty()
+    tty.setraw(near)
+    line = open_port(os.ttyname(near))
+    os.set_blocking(near, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(near, b"x")
+    with pytest.raises(BoardError, match="took nothing"):
+        Board(line, timeout_s=0.05).restart()
+    for one in (line, near, far):
+        os.close(one)

@@ -1,7 +1,10 @@
 """Adapters on serial lines that take nothing: opening them ends."""
 
+import fcntl
 import os
 import pty
+import struct
+import termios
 import tty
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +14,11 @@ import pytest
 pytest.importorskip("can")
 pytest.importorskip("serial")
 
+from bridges.media import draining
 from bridges.media.can import opening
 from bridges.media.can.library import open_bus
 from bridges.media.can.port import shut_down
+from tests.helpers.peers import wait
 
 
 @pytest.fixture
@@ -60,8 +65,31 @@ def test_an_adapter_whose_line_takes_nothing_any_more_is_closed(
 ) -> None:
     monkeypatch.setattr(opening, "WRITE_S", 0.05)
     bus = open_bus("slcan", channel=line[1], sleep_after_open=0, bitrate=500_000)
-    assert os.read(line[0], 100).endswith(b"O\r")
+    said = b""
+    while not said.endswith(b"O\r"):  # it comes in several pieces
+        said += os.read(line[0], 100)
     fill(line[1])
     before = descriptors()
     shut_down(bus)
     assert descriptors() < before
+
+
+def test_the_flush_of_an_adapter_at_a_line_that_takes_nothing_ends(
+    line: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a USB adapter which hangs: a pty holds nothing that is not sent."""
+    held, ioctl = [4], fcntl.ioctl
+
+    def asking(fd: int, request: int, *rest: Any) -> Any:
+        return struct.pack("i", held[0]) if request == termios.TIOCOUTQ else ioctl(fd, request, *rest)
+
+    bus: Any = open_bus("slcan", channel=line[1], sleep_after_open=0, bitrate=500_000)
+    monkeypatch.setattr(fcntl, "ioctl", asking)
+    monkeypatch.setattr(draining, "STILL_S", 0.02)
+    monkeypatch.setattr(termios, "tcflush", lambda fd, queue: held.__setitem__(0, 0))
+    with pytest.raises(OSError, match="takes nothing"):
+        bus.serialPortOrig.flush()
+    before = descriptors()
+    shut_down(bus)
+    wait(lambda: descriptors() < before)
+    assert held == [0]
