@@ -177,10 +177,10 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
 
 
 @contextlib.contextmanager
-def opened(target: str) -> Iterator[BinaryIO]:
+def opened(target: str, live: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing, as `written` does. Raises `CaptureError`."""
     try:
-        with written(target) as file:
+        with written(target, live=live) as file:
             yield file
     except BrokenPipeError:
         raise
@@ -246,7 +246,7 @@ def _record(
 ) -> "Recorder | Sheet":
     loop = asyncio.get_running_loop()
     if options.pcapng:
-        file = stack.enter_context(opened(options.pcapng))
+        file = stack.enter_context(opened(options.pcapng, live=True))
         sheet = Sheet(options.gateway, file, texts(options.names), stop.set)
         stack.callback(sheet.flush)
         for hub in hubs:

@@ -5,7 +5,6 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol
 from bus.errors import BusError, why_of
 from bus.key_types import NAME, Path, check_name
+from bus.machine.files import whole
 from bus.schema import settings, unwrap
 from bus.urls import check_listen
 from topologies.checks.checker import check
@@ -184,21 +184,13 @@ def _checked(text: str, file: str) -> str:
 
 
 def _write(file: str, text: str, force: bool) -> None:
+    if not force and os.path.lexists(file):  # since the first question
+        raise BusError(_THERE.format(file))
     try:
-        with open(file, "w" if force else "x", encoding="utf-8") as target:
-            target.write(text)
-    except FileExistsError:
-        raise BusError(_THERE.format(file)) from None
+        with whole(file) as target:
+            target.write(text.encode())
     except OSError as error:
-        _leave_none_empty(file)
         raise BusError(f"{file}: cannot write the topology: {why_of(error)}") from error
-
-
-def _leave_none_empty(file: str) -> None:
-    """Remove a file that took nothing, as on a full disk: it would be there already at the next try."""
-    with suppress(OSError):
-        if os.path.isfile(file) and os.path.getsize(file) == 0:
-            os.remove(file)
 
 
 def _count(media: Iterable[Joined]) -> str:

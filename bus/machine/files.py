@@ -2,7 +2,7 @@
 
 A mark of the byte order, which Windows puts before text, is no part of it. Text in another encoding is
 refused with the place and what to do. A file that the topology names is a regular one, for a pipe would let
-the process wait. And `is_at`, of files that are open for long.
+the process wait. And files that are written at once and whole, and `is_at`, of files that are open for long.
 """
 
 import errno
@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from bus.errors import BusError
 from bus.machine.touch import touching
@@ -156,6 +156,51 @@ def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
             _write_exclusively(Path(path), data, mode)
         finally:
             partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that is at `path` once the block has ended without an error: a full disk leaves
+    no part of it, and what was there. That gives its permissions too.
+
+    A pipe or a device is written in place, and so is a file whose directory takes no other. Raises `OSError`.
+    """
+    real, mode = Path(path).resolve(), _mode(path)
+    aside = real.with_name(f".{real.name[:40]}.{os.getpid()}.tmp")
+    file = None if mode is not None and not stat.S_ISREG(mode) else _beside(aside, path, mode)
+    if file is None:
+        with open(real, "wb") as in_place:
+            yield in_place
+        return
+    try:
+        with file:
+            yield file
+        with _naming(path):
+            aside.replace(real)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _mode(path: str | Path) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _beside(aside: Path, path: str | Path, mode: int | None) -> BinaryIO | None:
+    """Open a file with the permissions of that at `path`; None if it can only be written in place."""
+    with _naming(path):
+        try:
+            aside.unlink(missing_ok=True)
+            file = open(aside, "xb")  # noqa: SIM115 (its caller closes it)
+        except PermissionError:
+            if mode is None:
+                raise
+            return None
+        if mode is not None:
+            os.fchmod(file.fileno(), stat.S_IMODE(mode))
+        return file
 
 
 def is_at(descriptor: int, path: str | Path) -> bool:

@@ -5,12 +5,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
 from bus.extras import absent
+from bus.machine.files import whole
 from bus.needs import Library
 from capture.files import CaptureError
 
@@ -18,15 +19,16 @@ _PACKER: Final = Library("pyarrow", "pyarrow", "capture")
 
 
 @contextmanager
-def written(target: str, seeks: bool = False) -> Iterator[BinaryIO]:
+def written(target: str, seeks: bool = False, live: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing (`-`: the standard output), which is packed if its name says so; one that
-    `seeks` is made aside first, where it must be. Raises `OSError`, and `CaptureError` without pyarrow."""
+    `seeks` is made aside first, where it must be. It is whole, or not there, unless it is read `live`.
+    Raises `OSError`, and `CaptureError` without pyarrow."""
     suffix = target.lower()[-4:]
     packed = suffix.endswith(".gz") or suffix == ".zst"
     if suffix == ".zst" and (words := absent(target, _PACKER)):  # before the file is opened
         raise CaptureError(words)
     with ExitStack() as stack:
-        plain = sys.stdout.buffer if target == "-" else stack.enter_context(Path(target).open("wb"))
+        plain = sys.stdout.buffer if target == "-" else stack.enter_context(_opened(target, live))
         file: BinaryIO = plain
         if suffix.endswith(".gz"):
             file = stack.enter_context(gzip.GzipFile("", "wb", 6, plain, 0))  # type: ignore[assignment]
@@ -41,6 +43,10 @@ def written(target: str, seeks: bool = False) -> Iterator[BinaryIO]:
             shutil.copyfileobj(aside, file)
         if target == "-":
             file.flush()
+
+
+def _opened(target: str, live: bool) -> AbstractContextManager[BinaryIO]:
+    return Path(target).open("wb") if live else whole(target)
 
 
 def _zstd(plain: BinaryIO) -> BinaryIO:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bus.machine.files import whole
 from capture.schema import Kind
 from pipeline.analysis.audit.verdict import judge
 from pipeline.errors import PipelineError
@@ -34,7 +35,8 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     text = page(where, (found.color, found.line), parts, capture.names)
     try:
         Path(options.output).parent.mkdir(parents=True, exist_ok=True)
-        Path(options.output).write_text(text, encoding="utf-8")
+        with whole(options.output) as file:
+            file.write(text.encode())
     except OSError as error:
         raise PipelineError(f"{options.output}: cannot be written: {error.strerror}") from None
     print(found.line)

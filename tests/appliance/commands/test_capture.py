@@ -23,6 +23,7 @@ from tests.capture.capture_support import FRAMES, pcapng, row
 from tests.devices.tap.tap_support import member
 from tests.helpers.peers import until
 from tests.helpers.ports import free_channel
+from tests.helpers.rights import no_room
 
 
 @asynccontextmanager
@@ -123,6 +124,21 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, capsys: pytest.Capture
         assert main(["capture", "export", str(log), str(target)]) == 1
         assert "is the file that is read" in capsys.readouterr().err
         assert log.read_text() == LOG
+
+
+@pytest.mark.parametrize("name", ["y.log", "y.log.gz", "y.log.zst", "y.mcap", "y.mf4", "y.pcapng"])
+def test_an_export_onto_a_full_disk_leaves_what_was_there(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, target = tmp_path / "x.log", tmp_path / name
+    log.write_text(LOG)
+    for there in ([log], [log, target]):
+        with no_room():
+            assert main(["capture", "export", str(log), str(target)]) == 1
+        assert f"{target}: File too large" in capsys.readouterr().err
+        assert sorted(tmp_path.iterdir()) == sorted(there)
+        target.write_text("what was there")
+    assert target.read_text() == "what was there"
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])

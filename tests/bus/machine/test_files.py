@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from appliance.machine.inspection import trouble
 from appliance.web.service import _token
 from bus.errors import BusError, LinkError
 from bus.keys import read_key
-from bus.machine.files import NoText, pem, read_bytes, read_text, replace_bytes, text_of, write_new
+from bus.machine.files import NoText, pem, read_bytes, read_text, replace_bytes, text_of, whole, write_new
 from bus.needs import Certificate, KeyFile, PageToken
 from bus.text import MARK
 from bus.transports.options import Tls
@@ -25,6 +26,7 @@ from bus.transports.secure import context
 from capture.names import read as read_names
 from devices.dbp.proxy import crossing
 from tests.helpers.certificates import own_tls
+from tests.helpers.rights import LIMITED, needs_setpriv, no_room
 from topologies.loading.loader import load
 from topologies.model import NamesSpec
 from topologies.model.status import StatusSpec
@@ -205,3 +207,49 @@ def test_an_error_names_the_file_that_was_meant(
         write(path, b"")
     assert (caught.value.filename, caught.value.filename2) == (path, None)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["text", "there"]
+
+
+def test_a_file_that_could_not_be_written_whole_is_as_it_was(tmp_path: Path) -> None:
+    there, new = tmp_path / "there", tmp_path / "new"
+    there.write_text("old")
+    for path in (there, new):
+        with no_room(), pytest.raises(OSError, match="too large"), whole(path) as file:
+            file.write(b"x" * 100_000)
+        with pytest.raises(ZeroDivisionError), whole(path) as file:
+            file.write(b"%d" % (1 // 0))
+    assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {"there": "old"}
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_links(tmp_path: Path) -> None:
+    there, link = tmp_path / "there", tmp_path / "link"
+    there.write_text("old")
+    there.chmod(0o640)
+    link.symlink_to(there)
+    with whole(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert (there.read_text(), there.stat().st_mode & 0o777) == ("new", 0o640)
+
+
+def test_what_is_no_regular_file_is_written_in_place(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with whole(tmp_path / "pipe") as file:
+        file.write(b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    with pytest.raises(OSError, match="No space left"), whole("/dev/full") as file:
+        file.write(b"new")
+    with pytest.raises(IsADirectoryError), whole(tmp_path):
+        pass
+
+
+@needs_setpriv
+def test_a_file_in_a_directory_that_takes_no_other_is_written_in_place(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.write_text("old")
+    tmp_path.chmod(0o555)
+    code = "import sys; from bus.machine.files import whole\nwith whole(sys.argv[1]) as f: f.write(b'new')"
+    subprocess.run([*LIMITED, sys.executable, "-c", code, str(there)], check=True, timeout=60)
+    assert there.read_text() == "new"
+    tmp_path.chmod(0o755)

@@ -1,7 +1,8 @@
 """The tables that a report is made of."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,15 +12,32 @@ pytest.importorskip("cantools")
 
 from bus.names import Names
 from pipeline.engine.choice import SAIL
+from pipeline.errors import PipelineError
 from pipeline.input import read
 from pipeline.jobs import report
 from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
 from tests.bridges.protocols.dbc.dbc_support import CAR, written
+from tests.helpers.rights import no_room
 from tests.pipeline.signals.signals_support import Seen, capture_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def test_a_report_onto_a_full_disk_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "gather", lambda capture: {})
+    monkeypatch.setattr(report, "judge", lambda parts: SimpleNamespace(color="green", line="well"))
+    monkeypatch.setattr(report, "page", lambda *_: "<html>" * 10_000)
+    (tmp_path / "report.html").write_text("before")
+    capture: Any = SimpleNamespace(where="", directory="capture", names=Names())
+    options = report.JOB.parsed("capture", "--output", str(tmp_path / "report.html"))
+    with no_room(), pytest.raises(PipelineError, match=r"report\.html: cannot be written: File too large$"):
+        report.run(options, capture)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
+
 
 SENT = [
     Seen(5, "tank/level", b"7", "bus hall", "bus hall"),
