@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from appliance.status.conditions import carries, judged
 from bridges.durable.settings import ACKNOWLEDGES
+from bus.advice import advised
 from bus.reasons import is_intended
 from bus.report import READINGS
 
@@ -31,11 +32,11 @@ def state_word(row: Row) -> str:
 
 
 def fault(row: Row) -> str:
-    """Return why the link of a row is not up, or what its condition means; "" if it is well, or if that is
-    not known."""
+    """Return why the link of a row is not up and what to do, or what its condition means; "" if it is well,
+    or if that is not known."""
     if row.get("state") == "up":
         return judged(str(row.get("condition", ""))).why
-    return str(row.get("fault", "")) or ("nothing answers" if is_in_trouble(row) else "")
+    return advised(str(row.get("fault", ""))) or ("nothing answers" if is_in_trouble(row) else "")
 
 
 def lost(counts: Mapping[str, int]) -> int:

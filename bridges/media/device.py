@@ -15,6 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 from bridges.media.seals import WORDS, Seals
 from bridges.media.shedding import Shed, checked
 from bridges.media.wire import Wired, WireTap
+from bus.advice import advised
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
@@ -339,7 +340,7 @@ class DeviceLink(Wired, Retrying, Generic[D]):
     def _wait(self, why: str) -> None:
         why = plain(" ".join(why.split()))  # a driver may quote what came
         if self.fault != why or self.state == "up":
-            log.warning("%s: %s; will go on trying", self.name, why)
+            log.warning("%s: %s; will go on trying", self.name, advised(why))
         self.state, self.fault = "waiting", why
         self._timer = self._loop.call_later(self._pauses.next_s(), self._begin)
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
+from bus.advice import advised
 from bus.backoff import Attempts
 from bus.errors import words_of
 from bus.hub import Hub, Retrying, State
@@ -90,7 +91,7 @@ class DialLink(StreamLink, Retrying):
         """Note why there is no connection, and log it once, until one was useful."""
         self.fault = f"cannot connect: {words_of(error)}"
         if not self._has_complained:
-            log.warning("%s: %s; will go on trying", self.url, self.fault)
+            log.warning("%s: %s; will go on trying", self.url, advised(self.fault))
         self._has_complained = True
 
     async def _dial(self, loop: AbstractEventLoop) -> socket.socket:

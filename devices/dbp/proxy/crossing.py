@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from bus.advice import advised
 from bus.backoff import Attempts
 from bus.errors import LinkError, words_of
 from bus.serving.lasting import open_stream
@@ -133,7 +134,7 @@ class Dialling:
 
     def _complain(self, fault: str) -> None:
         if fault != self.fault:
-            log.warning("%s: %s; will go on trying", self.url, fault)
+            log.warning("%s: %s; will go on trying", self.url, advised(fault))
         self.fault = fault
 
     def met(self) -> None:

@@ -6,6 +6,7 @@ from appliance.status.older import completed
 from appliance.status.overlay import marks
 from appliance.status.shape import fits
 from appliance.status.terminal import page
+from bus.advice import advised
 from tests.appliance.status.status_support import appliance, broker, lease, status_of
 from topologies.picture.marks import Mark
 
@@ -97,7 +98,7 @@ def test_recorders_and_roles_have_the_part_of_their_name() -> None:
 
 def test_a_picture_has_the_marks_of_parts_and_edges() -> None:
     found = marks(completed(older()))
-    assert found["bridge a@gw-a/1"] == Mark("bad", "waiting", fault=REFUSED)
+    assert found["bridge a@gw-a/1"] == Mark("bad", "waiting", fault=advised(REFUSED))
     assert found["bridge b@gw-a/1"] == Mark("ok", "up")
     assert found["bus plant"] == Mark("ok", "", ("2 peers",))
     assert found["bridge fridge@gw-b"] == Mark("ok", "active")
