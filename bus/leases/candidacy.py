@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, Reach, State
+from bus.leases.hearing import Hearing, Others
 from bus.leases.link import BrokerLink
 from bus.machine.real_time import is_real_time
 from bus.machine.stops import Turns, stopped_s, turns
@@ -23,8 +24,6 @@ Securities = Mapping[Address, Security]
 SETTLE_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,
 SETTLE_MAX_S = 0.06  # at most, where its frames have lately taken longer
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
-BLIND_S = 0.1  # from all links up to ready: frames that came out before were not heard
-UNREAD_S = 5.0  # for what waits in sockets then, at most: who is always late has to be ready some time
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
 _LINK_LOOK_S = 0.02
@@ -88,9 +87,7 @@ class Candidacy:
         self._began = False  # promoted, and nothing has been sent since
         self._resigning_s: float | None = None
         self._state: State = "standby"
-        self._up_s: float | None = None
-        self._read_s: float | None = None  # since the links are up, when first nothing waited in sockets,
-        self._asked = False  # and whether the loop is to tell that
+        self._hearing, self._others = Hearing(), Others(candidate, freed)
         self._looked_s = 0.0
         self._slept = False
         self._slept_in: int | None = None  # the epoch in which a holder slept
@@ -99,13 +96,13 @@ class Candidacy:
         self._stopped = False  # and whether that was a stop
         self._told_ms = 0  # the lease that the log has
         self._epoch = 0  # of the last takeover
-        self._freed, self._other_held = freed, False
         self._other_acted = False  # since we last began to forward
         self._late_told = True
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Start to claim the lease."""
         self._loop = loop
+        self._hearing.open(loop)
         self._looked_s = loop.time()
         if isinstance(loop, WakefulLoop):
             loop.guard(self.on_wake)
@@ -216,35 +213,13 @@ class Candidacy:
             link.claim(resign)
 
     def _look_at_links(self) -> None:
-        now, down = self._now(), self._links_down()
-        if down:
-            self._up_s = None
-        elif self._up_s is None:
-            self._listen(now)
+        now, down, holding = self._now(), self._links_down(), self.candidate.holding
+        self._hearing.look(not down, now)
         self._look_at_time(now)
-        up_s, holding = self._up_s, self.candidate.holding
-        ready = up_s is not None and now - up_s >= BLIND_S and (holding or self._has_read(now - up_s))
-        if up_s is not None and ready and not self.candidate.ready and not holding:
-            self.gate.blind(max(up_s + BLIND_S / 2, self._read_s or now))
+        ready = self._hearing.is_ready(now, holding)
+        if ready and not self.candidate.ready and not holding:
+            self.gate.blind(self._hearing.blind_s(now))
         self._set_ready(ready, f"link down: {', '.join(down)}" if down else "all links up")
-
-    def _listen(self, now: float) -> None:
-        """Note that the links are up, and ask when what waits in sockets by now has been read."""
-        self._up_s, self._read_s = now, None
-        if not isinstance(self._loop, WakefulLoop):
-            self._read_s = now
-        elif not self._asked:
-            self._asked = True
-            self._loop.call_when_all_read(self._note_read)
-
-    def _note_read(self) -> None:
-        self._asked = False
-        if self._loop is not None:
-            self._read_s = self._now()
-
-    def _has_read(self, listened_s: float) -> bool:
-        """Tell whether what waited in sockets has been read: it may be old, and another may have sent it."""
-        return self._read_s is not None or listened_s >= UNREAD_S
 
     def _look_at_time(self, now: float) -> None:
         """Notice that the process slept: a holder for a lease, a standby for a longer time."""
@@ -272,7 +247,7 @@ class Candidacy:
             self._slept = False
         elif holding or self.candidate.other_holds:
             self._slept = False
-            self._listen(self._now())
+            self._hearing.listen(self._now())
             self._set_ready(False, "it slept")
             if holding:  # another did since, and what it sent may wait in our sockets
                 self._resign()
@@ -302,7 +277,8 @@ class Candidacy:
         """Act on the candidate's state: forward, pause or resign."""
         self.candidate.judge(self._now())
         self._other_acted = self._other_acted or self.candidate.other_acts
-        self._look_whether_freed()
+        if self._others.have_let_go():
+            self._look_closely(self._now() + self.candidate.lease_s)
         if not self._late_told and self.candidate.other_was_late:
             self._tell_without_fault()
         if self._slept:
@@ -312,14 +288,6 @@ class Candidacy:
             self._changed(was, state)
         if self.candidate.asked_to_resign and self._resigning_s is None and self._settling is None:
             self._begin_to_resign()
-
-    def _look_whether_freed(self) -> None:
-        if self.candidate.other_holds:
-            self._other_held = True
-        elif self._other_held and self.candidate.none_else_holds:
-            self._other_held = False
-            self._freed()
-            self._look_closely(self._now() + self.candidate.lease_s)
 
     def _look_closely(self, until_s: float) -> None:
         """Look at the links often for a while: what waited for the other gateway to let go may come up."""
@@ -384,7 +352,7 @@ class Candidacy:
         self._settling = None
         if self._began and (down := self._links_down()):
             # Often what the other gateway took with it when it died: there is nothing to join here.
-            self._up_s = None
+            self._hearing.lose()
             self._set_ready(False, f"link down: {', '.join(down)}")
             self._resign()
         elif self.candidate.may_forward(self._now()):
@@ -455,4 +423,5 @@ class Candidacy:
             if handle is not None:
                 handle.cancel()
         self.gate.pause()  # closing a connection may have opened it
+        self._hearing.close()
         self._loop = None

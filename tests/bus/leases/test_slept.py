@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from bus.leases.candidacy import UNREAD_S
+from bus.leases.hearing import UNREAD_S
 from tests.bus.leases.candidacies import Behind, Standby
 from tests.bus.leases.failover_world import World
 
