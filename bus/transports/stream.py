@@ -4,28 +4,25 @@ import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from time import thread_time
 from typing import Any, NamedTuple
 
 from bus.errors import words_of
 from bus.hub import Pipe
 from bus.ledger import Stats
-from bus.machine.wake_hook import WakefulLoop
 from bus.text import SAID_BYTES, after, quoting
 from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
 from bus.transports.budget import PROCESS, REASON, Budget
-from bus.transports.chores import queues_of
 from bus.transports.entrance import Entrance, Outcome
-from bus.transports.framing import Framing, Toil
-from bus.transports.gathering import WAIT_S, Gathering
+from bus.transports.framing import Framing
+from bus.transports.gathering import Gathering
 from bus.transports.parting import hang_up, part
 from bus.transports.peers import Identity
-from bus.transports.portion import LEAST_BYTES, Portion
+from bus.transports.portion import LEAST_BYTES
+from bus.transports.reading import Reading
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import CLOSED_BY_PEER, CLOSED_HERE, far_host
 from bus.wire.batch import Batch, Buffer
-from bus.wire.sp import SCRATCH_BYTES
 
 _PARTIAL_BYTES = 16 * 1024  # fewer, of a message that is not whole, are not charged
 
@@ -74,22 +71,17 @@ class StreamPipe(Pipe):
         "_gathering",
         "_gone",
         "_host",
-        "_is_paused",
-        "_looks_away",
         "_loop",
         "_on_batch",
         "_on_close",
         "_on_drained",
         "_on_ready",
         "_partial_bytes",
-        "_portion",
         "_queue",
         "_queue_bytes",
-        "_queues",
-        "_reader",
+        "_reading",
         "_secure",
         "_socket",
-        "_toil",
         "accepted",
         "closed",
         "decoder",
@@ -127,11 +119,9 @@ class StreamPipe(Pipe):
         self._on_batch, self._on_close, self._on_ready, self._on_drained = calls
         self._entrance: Entrance | None = None
         self._gathering = gathering(sock)
-        self._host, self._is_paused, self._toil = host, False, framing.toil
-        self._looks_away = False
+        self._host = host
         self._gone = ""  # the fault of a peer to which nothing can be sent, while what it sent is read
-        self._portion = Portion(SCRATCH_BYTES)
-        self._reader: Callable[[], object] = self.read
+        self._reading = Reading(sock, host, framing.toil, self.read)
 
     @property
     def queued_bytes(self) -> int:
@@ -149,7 +139,8 @@ class StreamPipe(Pipe):
 
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
         """Begin the handshakes, which may take `handshake_s`; without any the peer is ready at once."""
-        self._loop, self._queues = loop, queues_of(loop)
+        self._loop = loop
+        self._reading.open(loop)
         if self._framing.handshake is None and self._secure is None:
             return self._enter(b"")
         outcome = Outcome(self._say, self._enter, self.close)
@@ -159,7 +150,7 @@ class StreamPipe(Pipe):
     def _enter(self, rest: bytes) -> None:
         """Take what the peer sends from now on, after the bytes that came with the end of the handshake."""
         self._entrance, self.ready = None, True
-        self._loop.add_reader(self._socket, self._reader)
+        self._reading.begin()
         self._on_ready(self)
         self._replay(rest)
         self._read_on()
@@ -221,19 +212,15 @@ class StreamPipe(Pipe):
 
     def pause(self) -> None:
         """Read nothing until `resume`."""
-        self._is_paused = True
-        if not self.closed:
-            self._loop.remove_reader(self._socket)
+        self._reading.pause()
 
     def resume(self) -> None:
         """Read again, if the pipe is still open."""
-        self._is_paused = False
-        if not self.closed:
-            self._loop.add_reader(self._socket, self._reader)
+        self._reading.resume()
 
     def read(self) -> None:
         """Read once, and hand on whole messages."""
-        buffer, most_bytes = self.decoder.buffer(), self._portion.size_bytes
+        buffer, most_bytes = self.decoder.buffer(), self._reading.portion.size_bytes
         try:
             read_bytes = self._socket.recv_into(buffer if len(buffer) <= most_bytes else buffer[:most_bytes])
         except (BlockingIOError, InterruptedError):
@@ -248,7 +235,7 @@ class StreamPipe(Pipe):
 
     def _take(self, read_bytes: int) -> None:
         """Hand on the messages that are whole with the last read."""
-        decoder, is_much = self.decoder, read_bytes >= LEAST_BYTES
+        decoder, reading, is_much = self.decoder, self._reading, read_bytes >= LEAST_BYTES
         began_s = thread_time() if is_much else 0.0
         batch = decoder.feed(read_bytes)
         partial_bytes = decoder.waiting
@@ -262,45 +249,11 @@ class StreamPipe(Pipe):
             self.stats.reject(self._framing.lost)
             return self.close(decoder.fault)
         if is_much:
-            self._portion.note(read_bytes, thread_time() - began_s)
-        if is_much or self._toil is not None:
-            self._pace(self._toil_of(decoder))
+            reading.portion.note(read_bytes, thread_time() - began_s)
+        if is_much or reading.toil is not None:
+            reading.note(decoder)
         if self._gathering.note(read_bytes, batch.count if batch else 0):
-            self._look_away()
-
-    def _toil_of(self, decoder: Any) -> Toil:
-        return (self._toil and self._toil(decoder)) or ("busy" if self._portion.is_costly else "")
-
-    def _look_away(self) -> None:
-        """Read nothing for a moment, while messages gather. Others have their turns meanwhile."""
-        if isinstance(self._loop, WakefulLoop) and not (self._looks_away or self.closed or self._is_paused):
-            self._looks_away = True
-            self._loop.hush(self._socket)
-            self._loop.call_later(WAIT_S, self._look_again, self._loop)
-
-    def _look_again(self, loop: WakefulLoop) -> None:
-        self._looks_away = False
-        if not self.closed and not self._is_paused:
-            loop.heed(self._socket)
-            self._reader()
-
-    def _pace(self, toil: Toil) -> None:
-        """Read in turns with others from now on if the last read was much work; else at once again."""
-        if not toil and self._reader == self.read:
-            return
-        self._reader = partial(self._read_later, toil) if toil else self.read
-        if not self._is_paused and not self.closed:
-            self._loop.add_reader(self._socket, self._reader)
-
-    def _read_later(self, toil: Toil) -> None:
-        queue = self._queues.chores if toil == "chores" else self._queues.busy
-        if not queue.put(self._host, self._read_now):
-            self._loop.remove_reader(self._socket)
-
-    def _read_now(self) -> None:
-        if not self.closed and not self._is_paused:
-            self._loop.add_reader(self._socket, self._reader)
-            self.read()
+            reading.look_away()
 
     def _note_partial(self, partial_bytes: int) -> None:
         """Charge a long message that is not yet whole. Short ones are not charged."""
@@ -462,7 +415,7 @@ class StreamPipe(Pipe):
             with suppress(OSError):
                 self._socket.send(self._framing.farewell())
         # Before the descriptor is closed: its number may be given to another peer at once.
-        self._loop.remove_reader(self._socket)
+        self._reading.end()
         self._loop.remove_writer(self._socket)
         self._disconnect(is_own=self.ready and fault in ("", CLOSED_HERE))
         self._queue.drop("closed")
