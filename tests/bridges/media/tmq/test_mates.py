@@ -30,6 +30,7 @@ async def told_first(net: Network, broker: Broker, active: Bus, standby: Bus) ->
     await until(lambda: len(broker.registry) == 3)
     active.say(frame(ALERT, b"first"))
     await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    await until(lambda: active.knows_its_mate or not active.link.mates)
     return panel
 
 
@@ -42,6 +43,7 @@ async def test_a_mate_hears_what_the_other_subscribers_have_got(net: Network) ->
     await until(lambda: len(broker.registry) == 3)
     active.say(frame(ALERT, b"first"))  # shows of which kind each is
     await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    await until(lambda: active.knows_its_mate)
     said = [frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)]
     for one in said:
         active.say(one)

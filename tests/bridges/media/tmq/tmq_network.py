@@ -53,6 +53,12 @@ class Bus:
         assert self.link.address is not None
         return self.link.address
 
+    @property
+    def knows_its_mate(self) -> bool:
+        """Whether a subscriber has greeted as a mate: it may have got a message before."""
+        node = self.link._node  # noqa: SLF001 (nothing else shows it)
+        return node is not None and any(map(node.is_mate, node.peers.values()))
+
     def say(self, *frames: bytes) -> None:
         say(self.hub, self.heard, *frames)
 

@@ -81,13 +81,18 @@ async def test_our_broker_says_nothing_new_to_a_reference_client(broker: Broker,
     other.subscribe(5)
     await processed(lambda: len(pub.subscribers[5,]) == 2, pub)
     one.close()
-    async with Client(brokers=broker.urls, listen=HERE, heartbeat_s=0.05) as ours:
-        await ours.publish((5,), b"hello")  # finds one of them gone, and reports it
-        await processed(lambda: len(pub.subscribers[5,]) == 1, pub, other)
+    async with Client(brokers=broker.urls, listen=HERE) as ours:
+
+        def is_known() -> bool:
+            ours.send((5,), b"hello")  # finds one of them gone, and reports it: again, if that was lost
+            return len(pub.subscribers[5,]) == 1
+
+        await ours.publish((5,))
+        await processed(is_known, pub, other)
         await processed(lambda: other.received[5,], pub, other)
     assert pub.subscribers[5,] == {other.address}
     assert {wire[0] for wire in pub.heard} == {0x05, 0x0D}
-    assert other.received[5,] == [b"hello"]
+    assert set(other.received[5,]) == {b"hello"}
 
 
 async def test_our_clients_and_the_reference_s_talk_through_our_broker(
@@ -125,12 +130,17 @@ async def test_our_clients_work_with_the_reference_s_broker(stack: ExitStack) ->
         Client(brokers=[reference.address], listen=HERE) as pub,
         Client(brokers=[reference.address], listen=HERE) as sub,
     ):
+
+        def registrations() -> list[bytes]:
+            """Return what came, without greetings: each client greets first, and again where it is slow."""
+            return [wire for wire in reference.heard if wire[0] != HELLO]
+
         # Packets are exactly the reference's: its address unpacking fails on anything behind the address.
         assert await beside(asyncio.ensure_future(sub.subscribe((1, 2))))
         assert await beside(asyncio.ensure_future(sub.subscribe((7,))))
         assert await beside(asyncio.ensure_future(pub.publish((1, 2))))
-        await processed(lambda: len(reference.heard) == 2 + 3, reference)  # each client greets first
-        assert [wire for wire in reference.heard if wire[0] != HELLO] == [
+        await processed(lambda: len(registrations()) >= 3, reference)
+        assert registrations()[:3] == [
             packet(0x46, (1, 2), packed(sub.address)),
             packet(0x46, (7,), packed(sub.address)),
             packet(0x45, (1, 2), packed(pub.address)),
@@ -162,7 +172,7 @@ async def test_two_of_ours_send_many_packets_on_one_connection_whatever_the_brok
     reference = ReferenceBroker()
     opened(stack, reference)
     async with (
-        Client(brokers=[reference.address], listen=HERE) as pub,
+        Client(brokers=[reference.address], listen=HERE, verdict_s=20.0) as pub,
         Client(brokers=[reference.address], listen=HERE, queue_messages=5000) as sub,
     ):
         work = [asyncio.ensure_future(sub.subscribe((1,)))]
