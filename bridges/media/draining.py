@@ -10,7 +10,7 @@ import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Thread
+from threading import Thread, main_thread
 from typing import Final
 
 STILL_S: Final = 1.0
@@ -29,22 +29,27 @@ def queued_bytes(descriptor: int) -> int:
 
 
 def drain(descriptor: int) -> None:
-    """Wait until all has left. Raises `TimeoutError` for a line that takes nothing, or is too slow."""
-    end_s = time.monotonic() + LONGEST_S
-    left, still_s = queued_bytes(descriptor), time.monotonic() + STILL_S
+    """Wait until all has left. Raises `TimeoutError` for a line that takes nothing, or is too slow: above all
+    for a program that ends."""
+    began_s = moved_s = time.monotonic()
+    left = queued_bytes(descriptor)
     while left:
         time.sleep(_LOOK_S)
         before, left, now_s = left, queued_bytes(descriptor), time.monotonic()
         if left < before:
-            still_s = now_s + STILL_S
-        if left and now_s > min(still_s, end_s):
+            moved_s = now_s
+        longest_s = LONGEST_S if main_thread().is_alive() else STILL_S
+        if left and now_s > min(moved_s + STILL_S, began_s + longest_s):
             raise TimeoutError(errno.ETIMEDOUT, "the line takes nothing")
 
 
 def close_drained(descriptor: int, close: Callable[[], object]) -> None:
-    """Call `close`, which closes a tty: in a thread if bytes wait, which are dropped if they do not leave."""
+    """Call `close`, which closes a tty: in a thread if bytes wait, which are dropped if they do not leave.
+
+    The end of the program waits for that thread: else the kernel waits, which closes what is left open.
+    """
     if queued_bytes(descriptor):
-        Thread(target=_end, args=(descriptor, close), daemon=True, name="tty close").start()
+        Thread(target=_end, args=(descriptor, close), daemon=False, name="tty close").start()
     else:
         _close(close)
 

@@ -6,6 +6,7 @@ import pty
 import struct
 import termios
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -62,6 +63,15 @@ def test_one_that_is_slower_than_all_patience_is_not_either(
 ) -> None:
     put(Driver(1 << 30, 1), monkeypatch)
     monkeypatch.setattr(draining, "LONGEST_S", 0.03)
+    with pytest.raises(TimeoutError, match="takes nothing"):
+        drain(line)
+    os.close(line)
+
+
+def test_a_program_that_ends_does_not_wait_for_a_slow_one(line: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(Driver(1 << 30, 1), monkeypatch)
+    monkeypatch.setattr(draining, "LONGEST_S", 3600.0)
+    monkeypatch.setattr(draining, "main_thread", Thread)  # one that does not run
     with pytest.raises(TimeoutError, match="takes nothing"):
         drain(line)
     os.close(line)
