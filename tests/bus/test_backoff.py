@@ -22,7 +22,7 @@ def test_after_a_failure_another_address_comes_first_and_after_a_success_it_stay
 
 
 def test_other_pauses_may_stand_for_those_of_attempts() -> None:
-    attempts, hurried = (Backoff_(0.1, 0.5, lambda low, high: high) for Backoff_ in (Attempts, Backoff))
+    attempts, hurried = Attempts(0.1, 0.5, lambda low, high: high), Backoff(0.1, 0.5, lambda low, high: high)
     hurried.next_s()
     assert (attempts.after(False, hurried), attempts.after(False, hurried)) == (0.2, 0.4)
     assert (attempts.turn, attempts.pause_s) == (2, 0.1)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+from bus.advice import advised
 from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.ledger import Stats
@@ -268,7 +269,7 @@ class Uplink(PeerOwner):
             return
         self._ask_again()
         if self.up or not self._failures:
-            log.warning("broker %s", why)
+            log.warning("broker %s", advised(why))
         self.losses += self.up
         self.fault = why
         peer, self._peer, self.up = self._peer, None, False
