@@ -132,7 +132,7 @@ async def test_our_clients_work_with_the_reference_s_broker(stack: ExitStack) ->
     ):
 
         def registrations() -> list[bytes]:
-            """Return what came, each once and without greetings: a client says both again where it is slow."""
+            """Return what came, each once, without greetings: a client says both again if that is slow."""
             return [wire for wire in dict.fromkeys(reference.heard) if wire[0] != HELLO]
 
         # Packets are exactly the reference's: its address unpacking fails on anything behind the address.
