@@ -1,11 +1,12 @@
 """The protocols that the devices of a side may speak: a module or a folder for each, and a table of them.
 
 A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
-has the base class of their records, `translator` that of what does the work, without I/O; `values` has the
-settings of values, `delimited` cuts bytes at a delimiter, `endings` guesses at others, `blocks` gathers lines
-with one check over all of them, `crc16` is such a check, and `selection` has sets of CAN identifiers. For
-devices that are asked, `asking` has the settings, `asker` asks, and `commands` are what is written. Another
-distribution can add a protocol with an entry point of `buscoupler.protocols` (docs/add-a-protocol.md).
+has the base class of their records, `translator` that of what does the work, without I/O; `rows` and `values`
+have the settings of values, `delimited` cuts bytes at a delimiter, `endings` guesses at others, `blocks`
+gathers lines with one check over all of them, `crc16` is such a check, and `selection` has sets of CAN
+identifiers. For devices that are asked, `asking` has the settings, `asker` asks, and `commands` are what is
+written. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
+(docs/add-a-protocol.md).
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
         "tmq": "bridges.protocols.tmq:TmqProtocol",
         "registers": "bridges.protocols.registers.protocol:Registers",
         "modbus": "bridges.protocols.modbus.protocol:Modbus",
+        "queries": "bridges.protocols.queries.protocol:Queries",
         "lines": "bridges.protocols.lines.protocol:Lines",
         "nmea": "bridges.protocols.nmea.protocol:Nmea",
         "vedirect": "bridges.protocols.vedirect.protocol:VeDirect",

@@ -3,12 +3,13 @@
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from bridges.protocols.asking import SET, Asked, Asking
+from bridges.protocols.asking import SET, Asking
 from bridges.protocols.protocol import tokens_of
+from bridges.protocols.rows import Asked
 from bridges.protocols.translator import Sent, frame, published
-from bus.quantity.coding import Coding
+from bus.quantity.forms import Form, Value
 from bus.values import RESULT, RESULTS_MAX
 from bus.wire.frame import DATA_BYTES_MAX
 
@@ -16,12 +17,22 @@ Tokens = tuple[int, ...]
 _WORDS = {"closed": "the wire was lost"}  # for reasons of drops that say too little
 
 
+class ValueCoding(Protocol):
+    """The way from what a device says to a value, and back: `bus.quantity.coding.Coding` is one."""
+
+    def decode(self, data: bytes, as_number: bool = False) -> Value | None: ...
+
+    def read(self, form: Form, data: bytes) -> Value: ...
+
+    def encode(self, value: Value, low: float | None = None, high: float | None = None) -> bytes: ...
+
+
 class Place(NamedTuple):
     """A value of the table: its record, the tokens of its pattern, and the coding of its bytes."""
 
     row: Asked
     tokens: Tokens
-    coding: Coding
+    coding: ValueCoding
 
 
 class Command(NamedTuple):

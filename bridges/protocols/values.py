@@ -5,24 +5,20 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from bus.key_types import Names
+from bridges.protocols.rows import Asked
 from bus.quantity.coding import Coding
 from bus.quantity.forms import Form
 from bus.quantity.quantity import Quantity
-from bus.quantity.raw import FLOATS, TEXT, Layout, Order, Type, size_of
+from bus.quantity.raw import FLOATS, TEXT, Layout, Order, Type, check_shared_order, size_of
 from bus.quantity.scale import Scale
-from bus.quantity.settings import OffsetSetting, OrderSetting, ScaleSetting, check_scaled
-from bus.schema import Check, Length, Means, Range, Record, Single
+from bus.quantity.settings import OrderSetting, check_scaled, is_number
+from bus.schema import Check, Length, Means, Range, Single
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})|0x[0-9a-fA-F]{1,16}")  # as everywhere in a file
 Bit = Annotated[int, Range(0, 63)]
-UnitText = Annotated[str, Length(0, 32)]
-FormSetting = Annotated[
-    Form, "the data of frames: the shortest decimal, a double of 8 bytes, or JSON with `v`, `unit` and `t`"
-]
 
 
 def _check_number(text: str) -> None:
@@ -50,22 +46,19 @@ Choices = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Valued(Record):
-    """The base of records of one value in a device. Raises ValueError if its settings do not fit together.
+class Valued(Asked):
+    """The base of records of one value in the bytes of a device.
 
-    A protocol calls `check_value(size_bytes)`, as it knows how many bytes the value has.
+    Raises ValueError if its settings do not fit together. A protocol calls `check_value(size_bytes)`, as it
+    knows how many bytes the value has.
     """
 
-    pattern: Annotated[Names, Length(1, 255), "of the frames with its values"]
     type: Annotated[
         Type | None,
         "`u`, `i`, `f`: unsigned, signed, floating, and the bits; `bcd`: a digit in every four bits; "
         "`linear11`: of PMBus; `bits` and `ascii` have a length. By default `u16`; of a single bit `bool`",
     ] = None
     order: OrderSetting = None
-    scale: ScaleSetting = 1
-    offset: OffsetSetting = 0
-    unit: Annotated[UnitText, "of the value, such as kWh"] = ""
     no_value: Annotated[
         tuple[Annotated[int, Range(0, (1 << 64) - 1)], ...],
         Length(0, 16),
@@ -107,6 +100,28 @@ class Valued(Record):
     def value_type(self) -> Type:
         """The type, also where the record has none."""
         return self.type or "u16"
+
+    @property
+    def is_text(self) -> bool:
+        return self.value_type in TEXT
+
+    @property
+    def is_number(self) -> bool:
+        return is_number(self.value_type) and not self.choices
+
+    def check_asked(self) -> None:
+        Asked.check_asked(self)
+        if self.write and (self.bit, self.bits) != (None, None):
+            some = "some bits" if self.bit is None else "one bit"
+            raise ValueError(f"{some} of a register cannot be written: others could change meanwhile")
+
+    def check_shared_order(self, order: Order, size_bytes: int) -> None:
+        """Raise ValueError if the value has no order of its own, and that of its protocol is none for it."""
+        if self.order is None:
+            try:
+                check_shared_order(Layout(self.value_type, size_bytes, order))
+            except ValueError as error:
+                raise ValueError(f"{'/'.join(map(str, self.pattern))}: {error}") from None
 
     def check_value(self, size_bytes: int) -> None:
         """Raise ValueError if the settings of the value do not fit together, or not its bytes."""
@@ -152,7 +167,6 @@ class Valued(Record):
         return Coding(layout, scale, frozenset(self.no_value), self.texts, self._field)
 
     def quantity(self, form: Form) -> Quantity:
-        """Return the description of the value."""
         scale = Scale.of(self.scale, self.offset)
         choices = {scale.value(raw): text for raw, text in self.texts.items()}
-        return Quantity(self.pattern, form, self.unit, choices=choices, is_text=self.value_type in TEXT)
+        return replace(Asked.quantity(self, form), choices=choices)

@@ -91,7 +91,7 @@ class Coding:
             return _truth(value)
         if isinstance(value, bool):
             raise ValueError("true and false are no numbers")
-        _check_range(value, low, high)
+        check_range(value, low, high)
         raw = _fitting(self.scale.raw(value), self, value)
         if self.choices and low is None and high is None and raw not in self.choices:
             raise ValueError(f"{str(value)[:32]} is none of the choices, and there is no min and max")
@@ -112,7 +112,8 @@ def _truth(value: Number) -> bool:
     return bool(value)
 
 
-def _check_range(value: Number, low: float | None, high: float | None) -> None:
+def check_range(value: Number, low: float | None, high: float | None) -> None:
+    """Raise ValueError for a value below `low` or above `high`, None for no bound."""
     if low is not None and not value >= decimal_of(low):
         raise ValueError(f"{str(value)[:32]} is below {low:g}")
     if high is not None and not value <= decimal_of(high):

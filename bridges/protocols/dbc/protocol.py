@@ -13,7 +13,7 @@ from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.values import named
 from bridges.protocols.dbc.wanted import Wanted
 from bridges.protocols.protocol import Claim, Cycle, Problem, Protocol, Way
-from bridges.protocols.values import FormSetting
+from bridges.protocols.rows import FormSetting
 from bus.errors import words_of
 from bus.key_types import Delay, Names, Path, Scalar, check_signs
 from bus.needs import Library, Need, Readable

@@ -30,6 +30,13 @@ def places_of(names: Names) -> list[str]:
     return [place for name in names if isinstance(name, str) for place in places_in(name)]
 
 
+def check_sign(expression: str, names: Names = ()) -> None:
+    """Raise ValueError for an expression whose sign would come before the data, and that has no data."""
+    groups = groups_in(expression)
+    if SIGN in groups - {*places_of(names)} and DATA not in groups:
+        raise ValueError(f"match: a group sign comes before the group data: {expression[:64]} has none")
+
+
 def start_of(names: Names) -> Names:
     """Return the beginning of a pattern that is the same for all frames: what stands before its places."""
     has_place = [isinstance(name, str) and bool(places_in(name)) for name in names]

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from bridges.items import Items
 from bridges.protocols.endings import other_end
-from bridges.protocols.lines.places import DATA, SIGN, groups_in, places_in, places_of, start_of
+from bridges.protocols.lines.places import DATA, check_sign, groups_in, places_in, places_of, start_of
 from bridges.protocols.protocol import Problem, Protocol, Way
 from bus.key_types import Names, PatternKey, pattern_in
 from bus.needs import Library, Need
@@ -27,6 +27,13 @@ def _check_delimiter(text: str) -> None:
 
 Expression = Annotated[str, AnyText(), "an RE2 expression"]
 Delimiter = Annotated[str, AnyText(), Signs(), Check(_check_delimiter, "1 to 4 characters, one a byte")]
+
+
+def escape_problems(key: str, delimiter: str) -> Iterator[Problem]:
+    """Yield a warning for a delimiter that was meant to be a sign of another kind."""
+    if found := _ESCAPE.search(delimiter):
+        text = f"{key}: {found[0]} is a backslash and {found[0][1:]!r}: write it in double quotes"
+        yield Problem(text, is_error=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +66,7 @@ class Lines(Protocol):
         for expression, names in self.matches.items():
             groups = groups_in(expression)
             _check_places(names, groups, f"match has no such group in {expression[:64]}")
-            if SIGN in groups - {*places_of(names)} and DATA not in groups:
-                raise ValueError(
-                    f"match: a group sign comes before the group data: {expression[:64]} has none"
-                )
+            check_sign(expression, names)
         if not self.matches:
             _check_places(self.receive, set(), "there is no match")
             if self.unmatched is not None:
@@ -128,9 +132,7 @@ class Lines(Protocol):
     def problems(self) -> Iterator[Problem]:
         if self.matches:
             yield from self._wrong_expressions()
-        if self.delimiter is not None and (found := _ESCAPE.search(self.delimiter)):
-            text = f"delimiter: {found[0]} is a backslash and {found[0][1:]!r}: write it in double quotes"
-            yield Problem(text, is_error=False)
+        yield from escape_problems("delimiter", self.delimiter or "")
         for names, template in self.templates.items():
             if not template.encode("latin-1", "replace").endswith((self.ending, *LINE_ENDS)):
                 text = f"send: the template of {text_of(names)} ends no line: add its end, in double quotes"

@@ -6,8 +6,9 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
-from bridges.protocols.asking import Asked, Asking, counted
+from bridges.protocols.asking import Asking, counted
 from bridges.protocols.protocol import Cycle, Problem
+from bridges.protocols.values import Valued
 from bus.key_types import Delay
 from bus.kinds import load
 from bus.quantity.raw import TEXT, Order, Type, size_of
@@ -27,7 +28,7 @@ Address = Annotated[int, Range(0, 255)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Register(Asked):
+class Register(Valued):
     """One value in one or several registers, or one coil."""
 
     device: Annotated[Address, "address of the device, or unit behind a TCP address, which may be 0"] = 1

@@ -12,6 +12,7 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
 from bridges.protocols.modbus.rtu import Rtu
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Wire
+from bus.quantity.coding import Coding
 from bus.quantity.raw import Layout, Order, swaps_bytes, unpack
 
 _LATE = frozenset({"short answer", "long answer", "other answer"})
@@ -197,6 +198,7 @@ class ModbusTranslator(Asker[bytes, Request]):
         the device says that it has none, this is counted, and None is returned."""
         if not power:
             return place
+        assert isinstance(place.coding, Coding)
         order: Order = "BA" if swaps_bytes(place.coding.layout.order) else "AB"
         number = int(unpack(power, Layout("i16", 2, order)))
         if abs(number) > POWER_MAX:

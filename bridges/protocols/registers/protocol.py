@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items, Request
-from bridges.protocols.asking import Asked, Asking, counted
+from bridges.protocols.asking import Asking, counted
 from bridges.protocols.protocol import Cycle
+from bridges.protocols.values import Valued
 from bus.quantity.raw import TEXT, Order, size_of
 from bus.schema import Key, Length, Range, check_fields
 
@@ -15,7 +16,7 @@ BLOCK_BYTES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChipRegister(Asked):
+class ChipRegister(Valued):
     """One value in a chip, from a register on."""
 
     target: Annotated[int, Range(0x08, 0x77), "7-bit address of the chip"]
