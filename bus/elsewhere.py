@@ -21,6 +21,9 @@ _MEDIA: Final = {
 }  # fmt: skip
 _WRITE: Final = {
     "modbus": "write uart or tcp, with protocol: {modbus: ...}",
+    "scpi": "write tcp or uart, with protocol: {queries: ...}",
+    "elm327": "write uart, with protocol: {queries: ...}",
+    "visa": "write tcp or uart, with protocol: {queries: ...}",
     "dbc": "write can, with protocol: {dbc: ...}",
     "nmea": "write uart, with protocol: {nmea: ...}", "gps": "write uart, with protocol: {nmea: ...}",
     **dict.fromkeys(("vedirect", "victron"), "write uart, with protocol: {vedirect: ...}"),

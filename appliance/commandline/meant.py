@@ -42,6 +42,8 @@ TOLD: Final = {
         (
             "mqtt",
             "modbus",
+            "queries",
+            "scpi",
             "canopen",
             "can",
             "uart",

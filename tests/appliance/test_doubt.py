@@ -32,7 +32,7 @@ SENDING = {
     ),
     "dbc": (CAN, "dbc: {file: engine.dbc, root: a, send: [Command]", "a/Command"),
 }
-ASKING = {"modbus", "registers"}  # tests/appliance/test_one_master.py
+ASKING = {"modbus", "queries", "registers"}  # tests/appliance/test_one_master.py, test_one_asks.py
 TEXT = """\
 name: doubt
 gateways: {{g: {{address: 127.0.0.1}}, h: {{address: 127.0.0.1}}}}

@@ -8,6 +8,7 @@ import pytest
 from bridges.protocols import PROTOCOLS
 from bridges.protocols.modbus.protocol import Register
 from bridges.protocols.protocol import Protocol
+from bridges.protocols.queries.protocol import Query
 from bridges.protocols.registers.protocol import ChipRegister
 from bus.wire.frame import BRIDGE, BROKER, CACHE, PUB, REMOVE, SUB, pack
 from bus.wire.notation import pattern_of
@@ -16,9 +17,11 @@ from tests.bridges.protocols.spoken_support import translator
 
 CHIP = ChipRegister(target=0x48, register=0, type="ascii", size=4, pattern=("a",), write=True)
 NAME = Register(register=0, type="ascii", length=4, pattern=("a",), write=True)
+QUERY = Query(ask="A?", pattern=("a",), template="A {data}", write=True, low=0, high=9)
 SENDING: dict[str, tuple[dict[str, Any], str, bytes]] = {
     "registers": ({"registers": (CHIP,)}, "a/set", b""),
     "modbus": ({"registers": (NAME,)}, "a/set", b""),
+    "queries": ({"queries": (QUERY,)}, "a/set", b"1"),
     "lines": ({"send": ("a",)}, "a", b"x"),
     "nmea": ({"send": ("a",)}, "a", b"PUBX,00"),
     "jsonl": ({"send": ("a",)}, "a", b"1"),

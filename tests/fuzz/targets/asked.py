@@ -1,5 +1,6 @@
 """Targets of protocols whose devices are asked: what devices answer, and what commands say."""
 
+from dataclasses import replace
 from typing import Final
 
 from bridges.items import Answer
@@ -7,6 +8,8 @@ from bridges.protocols.modbus.mbap import HEADER
 from bridges.protocols.modbus.protocol import Modbus, Register
 from bridges.protocols.modbus.rtu import framed
 from bridges.protocols.modbus.translator import ModbusTranslator
+from bridges.protocols.queries.protocol import Queries, Query
+from bridges.protocols.queries.translator import QueriesTranslator
 from bridges.protocols.registers.protocol import ChipRegister, Registers
 from bridges.protocols.registers.translator import RegistersTranslator
 from bridges.protocols.translator import Translator, Wire
@@ -53,6 +56,39 @@ def _rtu(pieces: Pieces) -> object:
 
 def _tcp(pieces: Pieces) -> object:
     return _run(ModbusTranslator(TABLE, Wire("fuzz", "bytes", Stats())), b"".join(pieces))
+
+
+TEXTS: Final = Queries(
+    queries=(
+        Query(ask="A?", pattern=("a",), poll_ms=100, no_value=("9.9E37",)),
+        Query(ask="B?", pattern=("b",), type="text"),
+        Query(ask="C?", pattern=("c",), type="hex", match="41 ?0C (?P<data>.. ..)"),
+        Query(
+            ask="D?", pattern=("d",), template="D {data}", ack="OK", write=True, low=0, high=9,
+            choices={"0": "off"},
+        ),
+        Query(
+            ask="E?", pattern=("e",), type="text", template="E {data}", write=True, fits="[a-z]*",
+            match="(?P<sign>-?) *(?P<data>.*)",
+        ),
+    ),
+    begin=("ATZ",),
+    longest_bytes=40,
+)  # fmt: skip
+
+
+def _line(pieces: Pieces) -> object:
+    return _run(QueriesTranslator(TEXTS, Wire("fuzz", "bytes", Stats(), byte_s=0.001)), b"".join(pieces))
+
+
+def _prompt(pieces: Pieces) -> object:
+    record = replace(TEXTS, delimiter="\r", answer_delimiter=">")
+    return _run(QueriesTranslator(record, Wire("fuzz", "bytes", Stats())), b"".join(pieces))
+
+
+def _text_seeds() -> list[bytes]:
+    said = (b"ELM327 v1.5\r\r>", b"+1.25E+1\r\n", b"A?\n12\n", b"SEARCHING...\r41 0C 1A F8 \r\r>", b"on\n")
+    return [recorded(*said), recorded(b"x" * 50, b"\n", b"9.9E37\n", b"- 1\n>", b"\xb5\n", b"B?\r\n>")]
 
 
 ANSWERS: Final = (
@@ -102,11 +138,15 @@ def _command(pieces: Pieces) -> object:
     found = list[object]()
     for record in COMMANDED:
         master = ModbusTranslator(record, Wire("fuzz", "bytes", Stats()))
-        for name in ("c", "d"):
-            data = b"".join(pieces)[:2048]
-            found.append(master.send(pack(PUB, Pattern(name, "set"), data), 0.0))
-        found += [master.turn(0.0), master.turn(0.6)]
+        found += _commanded(master, "cd", pieces)
+    found += _commanded(QueriesTranslator(TEXTS, Wire("fuzz", "bytes", Stats())), "de", pieces)
     return found
+
+
+def _commanded(master: Translator[bytes], names: str, pieces: Pieces) -> list[object]:
+    data = b"".join(pieces)[:2048]
+    found = [master.send(pack(PUB, Pattern(name, "set"), data), 0.0) for name in names]
+    return [*found, master.turn(0.0), master.turn(0.6)]
 
 
 WHY: Final = "2 ms an input: each record is a turn of the master"
@@ -125,6 +165,24 @@ TARGETS: Final = (
         "answers of Modbus devices over TCP",
         _tcp,
         _tcp_seeds,
+        whole=True,
+        inputs=500,
+        why=WHY,
+    ),
+    Target(
+        "queries",
+        "answers of devices that speak lines of text",
+        _line,
+        _text_seeds,
+        whole=True,
+        inputs=500,
+        why=WHY,
+    ),
+    Target(
+        "queries-prompt",
+        "answers that end with a prompt",
+        _prompt,
+        _text_seeds,
         whole=True,
         inputs=500,
         why=WHY,

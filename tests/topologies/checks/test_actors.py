@@ -96,6 +96,7 @@ def test_very_many_patterns_are_one_line() -> None:
 KEYS = [key for key in PROTOCOLS.ours() if key != "tmq"]
 NEEDED = {
     "modbus": "{registers: [{register: 1, pattern: p}]}",
+    "queries": "{queries: [{ask: '?', pattern: p}]}",
     "dbc": "{file: none.dbc}",
     "registers": "{registers: [{target: 0x48, register: 1, type: u8, pattern: p}]}",
 }

@@ -148,6 +148,12 @@ CHIPS = ", ".join(f"{{target: 0x48, register: {n}, type: i16, pattern: c/{n}}}" 
             f"modbus: {{poll_ms: 100, silence_ms: 20, registers: [{ROWS}]}}",
             "cannot keep this pace",
         ),
+        ("uart: {port: /dev/a, baud: 9600}", "queries: {queries: [{ask: 'VOLT?', pattern: v}]}", ""),
+        (
+            "uart: {port: /dev/a, baud: 9600}",
+            "queries: {poll_ms: 20, queries: [{ask: 'VOLT?', pattern: v}, {ask: 'CURR?', pattern: c}]}",
+            "cannot keep this pace",
+        ),
         ("uart: {port: 'socket://a:1', baud: 9600}", f"modbus: {{poll_ms: 10, registers: [{ROWS}]}}", ""),
         ("tcp: {host: a, port: 502}", f"modbus: {{poll_ms: 1, registers: [{ROWS}]}}", ""),
         ("i2c: {bus: 1}", f"registers: {{poll_ms: 10, registers: [{CHIPS}]}}", ""),
