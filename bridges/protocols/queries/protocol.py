@@ -40,7 +40,7 @@ def _check_end(text: str) -> None:
         raise ValueError(f"at most {DELIMITER_BYTES_MAX} bytes, each written as one character")
 
 
-Said = Annotated[str, AnyText(), Length(0, 255), Check(_check_bytes, "a character for each byte")]
+Said = Annotated[str, AnyText(), Length(0, 255), Check(_check_bytes, "text, a character for each byte")]
 End = Annotated[str, AnyText(), Check(_check_end, "up to 4 characters, one a byte")]
 Answer = Annotated[str, AnyText(), Length(1, 64)]
 
@@ -185,10 +185,10 @@ class Queries(Asking):
         "texts that are sent before the first query after each opening and takeover; their answers are "
         "thrown away",
     ] = ()
-    delimiter: Annotated[End, "end of every text that is sent"] = "\n"
-    answer_delimiter: Annotated[
-        Delimiter | None, "end of an answer; by default the last character of `delimiter`"
-    ] = None
+    delimiter: Annotated[End | None, "end of every text that is sent; by default LF"] = None
+    answer_delimiter: Annotated[Delimiter | None, "end of an answer; by default the last of `delimiter`"] = (
+        None
+    )
     timeout_ms: Annotated[Delay, "how long an answer may take, without its time on the line"] = 500
     silence_ms: Annotated[
         Delay,
@@ -205,18 +205,23 @@ class Queries(Asking):
 
     def check(self) -> None:
         Asking.check(self)
-        if not self.delimiter and self.answer_delimiter is None:
+        if not self.sent_end and self.answer_delimiter is None:
             raise ValueError('answer_delimiter: nothing ends a request, so say what ends an answer, as "\\n"')
         said = [text for row in self.queries for text in (row.ask, row.template) if text is not None]
-        ends = {"\r", "\n", *([self.delimiter] if self.delimiter else [])}
+        ends = {"\r", "\n", *([self.sent_end] if self.sent_end else [])}
         for text in (*self.begin, *said):
             if any(end in text for end in ends):
                 raise ValueError(f"{text[:64]!r} has a line end in it: the delimiter is added, one to each")
 
     @property
+    def sent_end(self) -> str:
+        """The end of every text that is sent."""
+        return "\n" if self.delimiter is None else self.delimiter
+
+    @property
     def ending(self) -> bytes:
         """The bytes that end an answer."""
-        return (self.answer_delimiter or self.delimiter[-1:]).encode("latin-1")
+        return (self.answer_delimiter or self.sent_end[-1:]).encode("latin-1")
 
     @property
     def has_prompt(self) -> bool:
@@ -240,7 +245,7 @@ class Queries(Asking):
         return [tuple(rows) for rows in found.values()]
 
     def cycles(self) -> Iterator[Cycle]:
-        more = len(self.delimiter) + len(self.ending) + SHORT_BYTES
+        more = len(self.sent_end) + len(self.ending) + SHORT_BYTES
         for first, *_ in self.requests():
             exchange = Exchange(len(first.ask or "") + more, self.pause_ms / 2000, 0.0)
             yield Cycle(named(first), (first.poll_ms or self.poll_ms) / 1000, exchange)
@@ -256,7 +261,7 @@ class Queries(Asking):
         yield from Asking.problems(self)
         yield from _wrong_expressions(self.queries)
         for key in ("delimiter", "answer_delimiter"):
-            text = self.delimiter if key == "delimiter" else self.answer_delimiter
+            text = self.sent_end if key == "delimiter" else self.answer_delimiter
             yield from escape_problems(key, text or "")
         polls_ms = [first.poll_ms or self.poll_ms for first, *_ in self.requests()]
         if (share := sum(self.pause_ms / poll_ms for poll_ms in polls_ms)) > 1:

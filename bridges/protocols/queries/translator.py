@@ -64,7 +64,7 @@ class QueriesTranslator(Asker[bytes, Question]):
         return Device(named(row), (row.timeout_ms or self._record.timeout_ms) / 1000)
 
     def _text(self, text: str) -> bytes:
-        return (text + self._record.delimiter).encode(_CODEC)
+        return (text + self._record.sent_end).encode(_CODEC)
 
     def _question(self, rows: Sequence[Query], places: dict[int, Place]) -> Question:
         """Return the poll of rows that one request asks for. They share the health of the first."""
@@ -83,7 +83,7 @@ class QueriesTranslator(Asker[bytes, Question]):
         return Question(device=device, name=device.name, poll_s=poll_s, ask=ask, parts=parts)
 
     def _writing(self, row: Query) -> Writing:
-        template = Template((row.template or "") + self._record.delimiter, _no_word, _CODEC)
+        template = Template((row.template or "") + self._record.sent_end, _no_word, _CODEC)
         find = None if row.ack is None else acknowledged(row.ack)
         return Writing(template, find, self._devices[id(row)])
 

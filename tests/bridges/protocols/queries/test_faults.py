@@ -59,10 +59,10 @@ def test_the_longest_answer_is_one() -> None:
 
 
 def test_a_device_that_never_stops_does_not_keep_the_query_open() -> None:
-    flood = [(at / 1000, b"x\n") for at in range(20_000)]
+    flood = [(at / 1000, b"x\n") for at in range(4_000)]
     line = saying(flood, record=table(row("A?", "a"), timeout_ms=200), until_s=30)
     assert line.rejected["unmatched"] < 300
-    assert line.rejected["late answer"] > 15_000
+    assert line.rejected["late answer"] > 2_000
     assert line.of("a")
 
 
