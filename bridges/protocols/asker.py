@@ -201,7 +201,7 @@ class Asker(Translator[T], Generic[T, P]):
         else:
             soon = self._commands or self._again is not None
             first_s = now_s if soon else self._polls[0][0] if self._polls else inf
-            due_s = max(first_s, self._line.free_s)
+            due_s = max(first_s, self._free_s)
         self.due_s = min(due_s, self._commands.due_s)
 
     def _next(self, now_s: float) -> list[T]:
@@ -216,9 +216,14 @@ class Asker(Translator[T], Generic[T, P]):
             self._acting = True
             self._start()
             self._line.free_s = max(self._line.free_s, now_s + self._answer_s)
-        if now_s < self._line.free_s:
+        if now_s < self._free_s:
             return []
         return self._begin(now_s)
+
+    @property
+    def _free_s(self) -> float:
+        """The time at which what is next may be sent."""
+        return self._line.free_s
 
     def _forget_trouble(self) -> None:
         """Tell no trouble any more: of devices that another gateway asks nothing is known here."""

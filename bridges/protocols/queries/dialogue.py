@@ -42,7 +42,7 @@ class Dialogue:
     """A line on which one query is open at a time: `bridges.protocols.asker.Line` describes it.
 
     `reject(reason, bytes)` is called for input that becomes no answer. `doubts`: several answers are told
-    apart, so that one may be taken for another.
+    apart, so that one may be taken for another. Before `drained_s` nothing that has an answer is to be sent.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Dialogue:
         self._is_told = False  # the answer to an opening has come
         self._echoes: bool | None = None  # None: not known yet
         self._has_echo = False
-        self._late_s = -inf  # until then, what comes is late
+        self.drained_s = -inf  # until then, what comes is late
         self._since_s = inf
         self._owed_s: float | None = None  # since then an answer may be owed
         self._latest_s = 0.0  # so late an answer came
@@ -114,11 +114,11 @@ class Dialogue:
         """Count what comes while nothing is asked; blanks are the rest of an answer."""
         if not data.strip():
             return
-        is_late = now_s < self._late_s
+        is_late = now_s < self.drained_s
         self._reject(DOUBTED if is_late else "unasked", len(data))
         self.free_s = max(self.free_s, now_s + self._silence_s)
         if is_late:
-            self._late_s = self.free_s
+            self.drained_s = max(self.drained_s, self.free_s)
             self._latest_s = max(self._latest_s, min(now_s - self._since_s, self._window_s))
         elif self._owed_s is None:
             self._owed_s = now_s
@@ -131,12 +131,22 @@ class Dialogue:
         answer = self._without_echo(run)
         if not answer.strip():
             return None
-        data = self._ask.find(answer) if self._ask.answers else None
+        if not self._ask.answers:
+            return self._stray_said(answer, now_s)
+        data = self._ask.find(answer)
         if data is not None:
             return self._found(data, now_s)
         self._instead = answer
-        self._reject("unmatched" if self._ask.answers else "unasked", len(answer))
-        return self._fail(self._other(answer), now_s) if self._has_prompt and self._ask.answers else None
+        self._reject("unmatched", len(answer))
+        return self._fail(self._other(answer), now_s) if self._has_prompt else None
+
+    def _stray_said(self, answer: bytes, now_s: float) -> None:
+        """Note what comes to a text without an answer: it tells against it, if it cannot be late."""
+        if now_s < self.drained_s:
+            self._stray(answer, now_s)
+        else:
+            self._instead = answer
+            self._reject("unasked", len(answer))
 
     def _without_echo(self, run: bytes) -> bytes:
         """Take out what was sent, if it was heard. A device may confirm a write by the same text: that counts
@@ -166,16 +176,17 @@ class Dialogue:
         owed_s = max(min(now_s - self._owed_s, self._window_s), self._latest_s)
         self._since_s, self._owed_s = self._owed_s, None
         outcome = self._close(Outcome(fault=DOUBTED), now_s)
-        self._discard(max(now_s, self._asked_s + owed_s))
+        self._discard(self._asked_s + owed_s, now_s)
         return outcome
 
     @property
     def _window_s(self) -> float:
         return max(WINDOW_S, WINDOW_TIMES * self._ask.timeout_s)
 
-    def _discard(self, until_s: float) -> None:
+    def _discard(self, until_s: float, now_s: float) -> None:
         """Throw away what comes until then, and until the line is silent."""
-        self._late_s = self.free_s = max(self.free_s, until_s + self._silence_s)
+        self.free_s = max(self.free_s, now_s + self._silence_s)
+        self.drained_s = max(self.free_s, until_s + self._silence_s)
 
     def _close(self, outcome: Outcome, now_s: float) -> Outcome:
         self.is_open = self._is_told = False
@@ -188,7 +199,8 @@ class Dialogue:
         self._owed_s = self._since_s = max(since_s, now_s - self._window_s)
         self._misses += 1
         self._close(outcome, now_s)
-        self._discard(now_s + min(AWAY_S, self._ask.timeout_s * 2 ** min(self._misses - 1, 16)))
+        pause_s = min(AWAY_S, self._ask.timeout_s * 2 ** min(self._misses - 1, 16))
+        self._discard(now_s + pause_s, now_s)
         return outcome
 
     def look(self, now_s: float) -> Outcome | None:

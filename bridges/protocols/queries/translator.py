@@ -15,6 +15,8 @@ from bridges.protocols.queries.protocol import Queries, Query, named
 from bridges.protocols.translator import Wire
 
 _CODEC = "latin-1"
+SPREAD_TIMES = 6
+"""So many timeouts are between two texts that nothing answers, where the device answers others."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -97,10 +99,29 @@ class QueriesTranslator(Asker[bytes, Question]):
             ask = Ask(self._text(text), device.timeout_s, is_opening=True)
             self._schedule(Question(device=device, name=device.name, poll_s=inf, ask=ask), -inf)
 
+    @property
+    def _free_s(self) -> float:
+        """The time of `Asker`: an answer that is owed keeps back what has an answer itself."""
+        free_s, drained_s = self._dialogue.free_s, self._dialogue.drained_s
+        if not self._commands or self._again is not None or self._opens:
+            return max(free_s, drained_s)
+        return (
+            free_s
+            if self._writings[id(self._commands.first.place.row)].find is None
+            else max(free_s, drained_s)
+        )
+
+    @property
+    def _opens(self) -> bool:
+        """Whether a text of `begin` is next."""
+        return bool(self._polls) and not self._polls[0][2].parts
+
     def _begin(self, now_s: float) -> list[bytes]:
-        if self._polls and not self._polls[0][2].parts:
+        if self._opens:
             self._again = heappop(self._polls)[2]
-        if self._commands and self._dialogue.in_doubt and self._is_due(now_s):
+        if now_s < self._dialogue.drained_s:
+            self._read_next = False
+        elif self._commands and self._dialogue.in_doubt and self._is_due(now_s):
             self._read_next = True  # an answer to a command would not count
         return super()._begin(now_s)
 
@@ -128,6 +149,18 @@ class QueriesTranslator(Asker[bytes, Question]):
             self._commands.tell(asked.place.tokens, f"not known: {DOUBTED}")
         return []
 
+    def _note(self, device: Device, outcome: Outcome, now_s: float) -> None:
+        super()._note(device, outcome, now_s)
+        if outcome.fault:
+            self._spread(now_s + SPREAD_TIMES * device.timeout_s)
+
+    def _spread(self, until_s: float) -> None:
+        """Put off the texts without answers while there are others, which then tell whether one is owed."""
+        devices = [question.device for question in self._questions]
+        if any(not device.misses for device in devices):
+            for device in filter(_is_silent, devices):
+                device.away_s = max(device.away_s, until_s)
+
     def _values(self, poll: Question, data: bytes) -> list[tuple[Place, bytes]]:
         found = [(place, part) for place, find in poll.parts if (part := find(data)) is not None]
         self.wire.stats.reject("unmatched", len(poll.parts) - len(found))
@@ -150,6 +183,10 @@ class QueriesTranslator(Asker[bytes, Question]):
 def _place(row: Query) -> Place:
     fits = None if row.fits is None else whole_fits(row.fits)
     return Place(row, tokens_of(row.pattern), row.coding(fits))
+
+
+def _is_silent(device: Device) -> bool:
+    return device.misses > 0
 
 
 def _no_word(_: int) -> bytes:

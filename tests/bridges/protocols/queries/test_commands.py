@@ -204,3 +204,19 @@ def test_when_the_wire_is_lost_a_command_that_was_sent_is_not_known() -> None:
 def test_nothing_but_a_command_is_written(pattern: str) -> None:
     line = started(TextDevice(), table(row("VOLT?", "volt", **VOLT), row("A?", "a")))
     assert line.send(message(pattern, b"7")) == "not sent here"
+
+
+@pytest.mark.parametrize("ack", [None, "OK"])
+def test_texts_that_the_device_does_not_know_delay_no_command_that_has_no_answer(ack: str | None) -> None:
+    device = Acking()
+    device.said = "OK" if ack else ""
+    rows = [row(f"WRONG{n}?", f"a/{n}") for n in range(4)]
+    line = bench(table(*rows, row("VOLT?", "volt", **VOLT, ack=ack), timeout_ms=500), device)
+    for at_s in range(10, 100):
+        line.run(at_s + at_s % 10 / 10)
+        line.send(message("volt/set", b"5"))
+    line.run(110)
+    said = line.of("volt/result")
+    assert len(said) == 90
+    assert said.count(b"done") > (50 if ack else 89)
+    assert set(said) <= {b"done", b"refused: it waited longer than 1000 ms", b"not known: late answer"}
