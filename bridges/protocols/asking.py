@@ -37,7 +37,8 @@ class Asking(Protocol):
             raise ValueError("replay: a command to a device is never sent again")
         for row in self.rows:
             if self.form == "number" and row.is_text:
-                raise ValueError(f"form: number has no text, and {row.value_type} is text")
+                shown = "/".join(map(str, row.pattern))
+                raise ValueError(f"form: number has no text, and {shown} is of type {row.value_type}")
 
     @property
     def way(self) -> Way:

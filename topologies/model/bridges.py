@@ -225,6 +225,9 @@ def _check_spoken(side: Side, protocol: Protocol) -> None:
         raise ValueError(f"{joined} does not carry the protocol {protocol.key}: {instead}")
     if side.medium is not None and (unfit := protocol.unfit(side.medium.is_line)):
         raise ValueError(unfit)
+    if side.medium is not None and (protocol.asks or protocol.holds) and any(side.medium.lets_in()):
+        what = "asks its devices: dial them" if protocol.asks else "has one device: dial it"
+        raise ValueError(f"{protocol.key} {what}, with mode: dial")
     if side.trunk:
         raise ValueError("a side with a protocol cannot be a trunk: its devices know no envelopes")
     if side.medium is not None and side.medium.hears_only and protocol.way.outward != ():

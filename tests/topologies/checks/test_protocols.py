@@ -113,7 +113,7 @@ def test_patterns_that_leave_nothing_of_a_protocol_are_told() -> None:
 
 
 def test_a_protocol_that_the_medium_does_not_carry_is_told_with_those_that_it_does() -> None:
-    with pytest.raises(InvalidTopology, match="carry the protocol raw: use modbus, lines"):
+    with pytest.raises(InvalidTopology, match="carry the protocol raw: use modbus, queries, lines"):
         loads(SPOKEN.format(side="{uart: /dev/ttyS1, protocol: raw}"))
 
 
@@ -195,3 +195,12 @@ def test_a_message_that_is_sent_fits_its_bus(tmp_path: Path, size: int, more: st
     side = f"{{can: {{channel: can0{more}}}, protocol: {{dbc: {{file: {file}, root: c, send: Command}}}}}}"
     found = errors(TOP + f"  m: {{on: a, join: [{{bus: main}}, {side}]}}\n")
     assert [one for one in found if "CAN FD" in one] == ([why] if why else [])
+
+
+@pytest.mark.parametrize("protocol", ["queries: {queries: [{ask: A, pattern: a}]}", "xbee: {root: a}"])
+def test_a_device_that_is_asked_does_not_connect_by_itself(protocol: str) -> None:
+    """`run` once found that out, and `check` did not."""
+    text = "{{tcp: {{port: 7000, host: 127.0.0.1, mode: {mode}}}, protocol: {{{protocol}}}}}"
+    with pytest.raises(InvalidTopology, match=": dial (them|it), with mode: dial"):
+        warned(text.format(mode="listen", protocol=protocol))
+    warned(text.format(mode="dial", protocol=protocol))
