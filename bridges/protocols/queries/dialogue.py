@@ -132,7 +132,8 @@ class Dialogue:
         if not answer.strip():
             return None
         if not self._ask.answers:
-            return self._stray_said(answer, now_s)
+            self._stray_said(answer, now_s)
+            return None
         data = self._ask.find(answer)
         if data is not None:
             return self._found(data, now_s)

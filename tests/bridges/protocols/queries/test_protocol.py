@@ -46,7 +46,11 @@ def test_a_row_that_does_not_fit_together_is_refused(ask: str | None, settings: 
 @pytest.mark.parametrize(
     ("rows", "settings", "why"),
     [
-        ((row("A?", "a", type="text"),), {"form": "number"}, "form: number has no text, and a is of type text"),
+        (
+            (row("A?", "a", type="text"),),
+            {"form": "number"},
+            "form: number has no text, and a is of type text",
+        ),
         ((), {"delimiter": ""}, "answer_delimiter: nothing ends a request"),
         ((row("A?\nB?", "a"),), {}, "has a line end in it"),
         ((row("A>B", "a"),), {"delimiter": ">"}, "has a line end in it"),
