@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern
+from tests.appliance.asked_devices import LineDevice, TcpDevice, of_side
 from tests.appliance.pairs import PLANT, Pair, forwarding
-from tests.appliance.test_one_master import LineDevice, TcpDevice, of_side
 from tests.bridges.protocols.modbus.bench import Said
 from tests.bridges.protocols.modbus.ptys import PtyLine
 from tests.bridges.protocols.queries.bench import TextDevice

@@ -201,6 +201,6 @@ def test_a_message_that_is_sent_fits_its_bus(tmp_path: Path, size: int, more: st
 def test_a_device_that_is_asked_does_not_connect_by_itself(protocol: str) -> None:
     """`run` once found that out, and `check` did not."""
     text = "{{tcp: {{port: 7000, host: 127.0.0.1, mode: {mode}}}, protocol: {{{protocol}}}}}"
-    with pytest.raises(InvalidTopology, match=": dial (them|it), with mode: dial"):
+    with pytest.raises(InvalidTopology, match=r": dial (them|it), with mode: dial"):
         warned(text.format(mode="listen", protocol=protocol))
     warned(text.format(mode="dial", protocol=protocol))
