@@ -10,7 +10,7 @@ from bridges.protocols.endings import without_end
 from bridges.protocols.p1.codes import CHANNELS, OTHER_UNITS, TEXTS, TIME, TIMED, UNITS, usual_channel
 from bridges.protocols.p1.telegram import UNCHECKED
 from bridges.protocols.protocol import Protocol, Way
-from bridges.protocols.values import FormSetting
+from bridges.protocols.rows import FormSetting
 from bus.key_types import Names
 from bus.quantity.quantity import Quantity
 from bus.schema import Check, Length, Range, Single

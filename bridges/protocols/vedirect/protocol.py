@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from bridges.items import Items
 from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
-from bridges.protocols.values import FormSetting
+from bridges.protocols.rows import FormSetting
 from bridges.protocols.vedirect.labels import TEXTS, UNITS
 from bus.key_types import Names
 from bus.quantity.quantity import Quantity
