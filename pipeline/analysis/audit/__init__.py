@@ -2,7 +2,7 @@
 
 `findings` makes its tables, and `verdict` sums them up. `suspects` are frames that did not arrive as they
 should; with them come `pieces` of all others. `moved` are clocks. `judgement` judges: a `few` by columns
-(`sights`) with `marks`, many by plans. `episodes` are equal frames that are told apart by time,
+(`sights`, in `orders`) with `marks`, many by plans. `episodes` are equal frames that are told apart by time,
 `failover_copies` what candidates send again. `replays` are frames that a standby sent at a takeover.
 `causes` finds what else was the matter: `ways` over bridges, gateways that are `dark` or `absent` and
 holes, `silent` bridges and `gaps` of segments, which are spells of `quiet`, and filters that changed

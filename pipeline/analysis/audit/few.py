@@ -12,14 +12,13 @@ import numpy as np
 from pipeline.analysis.audit.episodes import BOTH, BY_CONTENT, BY_ENVELOPE
 from pipeline.analysis.audit.explain import Seen
 from pipeline.analysis.audit.labels import Label, PatternKey
+from pipeline.analysis.audit.orders import Ints, groups, ordered
 from pipeline.analysis.audit.sights import (
     TEXTS,
-    Ints,
     Names,
     Sights,
     divided,
     group_in_order,
-    groups,
     numbers,
     sights,
     with_entries,
@@ -125,7 +124,7 @@ class _Summed:
         number, seen = self._counted()
         begun_ns = self._least("first_ns")
         columns = (
-            self._its.key[self._begins].tolist(),
+            self._names.key[self._its.key[self._begins]].tolist(),
             episode[self._begins].tolist(),
             self._patterns(number, first),
             self._heard_ns(begun_ns, first),
@@ -168,7 +167,7 @@ class _Summed:
         """Return the row of who heard each episode first: on a segment that is `known`, if one did."""
         its = self._its
         later = ~np.isin(its.bus, [bus for bus, name in enumerate(self._names.bus) if name in known])
-        order = np.lexsort((its.bus, its.hub, its.first_at, later, ~its.heard, self._group))
+        order = ordered(self._group, ~its.heard, later, its.first_at, its.hub, its.bus)
         return order[self._begins]
 
     def _matched(self) -> Iterator[str]:

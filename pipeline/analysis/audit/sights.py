@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capture.schema import Direction
+from pipeline.analysis.audit.orders import Ints, groups, ordered
 from pipeline.analysis.audit.replays import STOOD_BY
 from pipeline.analysis.shared.places import Places
 from pipeline.input.span import Span
@@ -15,7 +16,6 @@ from pipeline.input.span import Span
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _NEVER: Final = np.iinfo(np.int64).max
@@ -26,17 +26,19 @@ COLUMNS: Final = (*TEXTS, *_NUMBERS, "origin", "seq", STOOD_BY)
 
 
 class Names(NamedTuple):
-    """The names of gateways, hubs and segments, each in order: rows have their numbers."""
+    """The names of gateways, hubs and segments, and the keys, each in order: rows have their numbers."""
 
     gateway: Sequence[str]
     hub: Sequence[str]
     bus: Sequence[str]
+    key: Ints
 
 
 class Sights(NamedTuple):
     """Rows of suspects (`pipeline.analysis.audit.suspects`): of each column an array with a value for each
-    row. `gateway`, `hub` and `bus` are numbers of `Names`. Rows without an envelope are not `enveloped`, and
-    have 0 as `origin` and `seq`. `first_at` and `last_at` are times by the one clock."""
+    row. `key`, `gateway`, `hub` and `bus` are numbers of `Names`, and `peer` a number that its equals have.
+    Rows without an envelope are not `enveloped`, and have 0 as `origin` and `seq`. `first_at` and `last_at`
+    are times by the one clock."""
 
     key: Ints
     gateway: Ints
@@ -81,9 +83,13 @@ class Sights(NamedTuple):
 def sights(its: "pa.Table", ahead: Mapping[str, int], sides: Sequence[str]) -> tuple[Sights, Names]:
     """Return the rows of a table with `COLUMNS`. Segments may also have names of `sides`."""
     texts = {name: its[name].unique().to_pylist() for name in TEXTS}
-    names = Names(*(sorted({*texts[name], *(sides if name == "bus" else ())}) for name in TEXTS))
+    gateways, hubs, buses = (sorted({*texts[name], *(sides if name == "bus" else ())}) for name in TEXTS)
     columns: dict[str, Any] = {name: _ints(its[name]) for name in _NUMBERS}
-    columns |= {name: _numbered(its[name], known) for name, known in zip(TEXTS, names, strict=True)}
+    keys, columns["key"] = np.unique(columns["key"], return_inverse=True)
+    _, columns["peer"] = np.unique(columns["peer"], return_inverse=True)
+    names = Names(gateways, hubs, buses, keys)
+    known = zip(TEXTS, (gateways, hubs, buses), strict=True)
+    columns |= {name: _numbered(its[name], some) for name, some in known}
     columns["enveloped"] = its["origin"].is_valid().to_numpy()
     columns |= {name: _ints(its[name]) for name in ("origin", "seq")}
     columns[STOOD_BY] = its[STOOD_BY].fill_null(False).to_numpy().astype(bool)
@@ -102,18 +108,6 @@ def _numbered(column: "pa.ChunkedArray", names: Sequence[str]) -> Ints:
     import pyarrow.compute as pc
 
     return _ints(pc.index_in(column, value_set=pa.array(names, pa.string())))
-
-
-def groups(*columns: npt.NDArray[Any]) -> tuple[Ints, Ints]:
-    """Return an order in which rows that are equal in all columns follow each other, those of one group as
-    they were; and the place there at which each group begins. The first column counts most."""
-    order = np.lexsort(columns[::-1])
-    is_new = np.zeros(len(order), bool)
-    is_new[:1] = True
-    for column in columns:
-        its = column[order]
-        is_new[1:] |= its[1:] != its[:-1]
-    return order, np.flatnonzero(is_new)
 
 
 def numbers(*columns: npt.NDArray[Any]) -> Ints:
@@ -140,7 +134,7 @@ def _most_before(values: Ints, group: Ints) -> tuple[Ints, Bools]:
     """Return, for rows whose groups follow each other, the largest value of the rows before in the group, and
     whether there are any."""
     rank, rows = np.empty_like(values), len(values)
-    order = np.argsort(values, kind="stable")
+    order = ordered(values)
     rank[order] = np.arange(rows)
     most = values[order[np.maximum.accumulate(group * rows + rank) - group * rows]]
     follows = np.zeros(rows, bool)
@@ -194,7 +188,7 @@ def divided(its: Sights, at: Places, window_ns: int, span: Span) -> Ints:
 def _late(its: Sights, window_ns: int) -> Ints:
     """Return how late each row is."""
     behind = its.first_at - _least(its.first_at, numbers(its.key, its.enveloped, its.origin, its.seq))
-    by_late = np.argsort(behind, kind="stable")  # so that of rows of one time the one most late is the last
+    by_late = ordered(behind)  # so that of rows of one time the one most late is the last
     order, begins = groups(its.key[by_late], its.gateway[by_late], its.first_at[by_late])
     order = by_late[order]
     at, owner = its.first_at[order], numbers(its.key, its.gateway)[order]
@@ -215,7 +209,7 @@ def _least(values: Ints, group: Ints) -> Ints:
 
 def _in_time(key: Ints, begin: Ints, end: Ints, window_ns: int) -> Ints:
     """Number the rows of each key: a new number begins after silence for the window."""
-    order = np.lexsort((begin, key))
+    order = ordered(key, begin)
     in_order = key[order]
     until, follows = _most_before(end[order], in_order)
     fresh = np.cumsum(follows & (begin[order] - until > window_ns))
@@ -227,7 +221,7 @@ def _in_time(key: Ints, begin: Ints, end: Ints, window_ns: int) -> Ints:
 
 def _at_bound(group: Ints, episode: Ints, begin: Ints, end: Ints, bound_ns: int, window_ns: int) -> Ints:
     """Divide the groups that last since long before a bound, after the longest silence near it."""
-    order = np.lexsort((begin, group))
+    order = ordered(group, begin)
     its, starts = group[order], begin[order]
     until, follows = _most_before(end[order], its)
     is_old = starts[np.flatnonzero(~follows)] < bound_ns - window_ns
