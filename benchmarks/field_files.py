@@ -21,7 +21,7 @@ from bus.wire.identifier import EXTENDED
 from capture.formats.table import BY_KEY
 from capture.frames import Frames
 
-DEFAULT: Final = ("candump", "can-pcapng", "pcap", "asc", "blf", "trc", "mcap")
+DEFAULT: Final = ("candump", "can-pcapng", "pcap", "asc", "blf", "trc", "csv", "mcap")
 _CHUNK: Final = 1 << 16
 _BEGAN_NS: Final = 1_700_000_000 * 10**9
 

@@ -12,18 +12,13 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
+from capture.formats.cells import DECIMAL, HEX, Column, numbers
 from capture.formats.console import ConsoleReader
 from capture.formats.looks import LOGGED, SHOWN
 from capture.formats.source import Source, Told, line_blocks
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Flags, Frames, Ints, Octets
 from capture.schema import TIME_MAX_NS
 
-_HEX: Final = np.full(256, 255, np.uint8)
-for _number, _digit in enumerate(b"0123456789ABCDEF"):
-    _HEX[_digit] = _number
-for _number, _digit in enumerate(b"abcdef", 10):
-    _HEX[_digit] = _number
-_DECIMAL: Final = np.where(_HEX < 10, _HEX, 255)
 _IS_SIZE: Final = np.isin(np.arange(256), FD_SIZES)
 _SECONDS_DIGITS, _FRACTION_DIGITS = 10, 9
 _SECONDS_MAX: Final = TIME_MAX_NS // 10**9
@@ -98,15 +93,7 @@ class _Lines:
 
     def number(self, start: Ints, end: Ints, width: int, table: Octets, base: int) -> tuple[Ints, Flags]:
         """Return the numbers of 1 to `width` digits between two places, and which are some."""
-        value = np.zeros(len(start), np.int64)
-        good = (end > start) & (end - start <= width)
-        for place in range(width):
-            at = end - width + place
-            there = at >= start
-            digit = table[self.octets[np.where(there, at, 0)]]
-            good &= ~there | (digit < base)
-            value = value * base + np.where(there & (digit < base), digit, 0)
-        return value, good
+        return numbers(self.octets, Column(start, end), width, table, base)
 
     def at(self, places: Ints) -> Octets:
         return self.octets[np.minimum(places, len(self.octets) - 1)]
@@ -117,8 +104,8 @@ def parse(block: bytes, told: Told, style: dict[str, Any]) -> Frames:
     lines = _Lines(block)
     dot = lines.first(b".", lines.starts)
     close = lines.first(b")", dot)
-    seconds, good = lines.number(lines.starts + 1, dot, _SECONDS_DIGITS, _DECIMAL, 10)
-    fraction, is_fraction = lines.number(dot + 1, close, _FRACTION_DIGITS, _DECIMAL, 10)
+    seconds, good = lines.number(lines.starts + 1, dot, _SECONDS_DIGITS, DECIMAL, 10)
+    fraction, is_fraction = lines.number(dot + 1, close, _FRACTION_DIGITS, DECIMAL, 10)
     good &= is_fraction & (lines.at(lines.starts) == ord("("))
     fraction *= 10 ** np.clip(_FRACTION_DIGITS - (close - dot - 1), 0, _FRACTION_DIGITS)
     good &= (seconds < _SECONDS_MAX) | (seconds == _SECONDS_MAX) & (fraction <= TIME_MAX_NS % 10**9)
@@ -171,7 +158,7 @@ def _direction(lines: _Lines, rest: Ints) -> tuple[Flags, Flags]:
 def _frame(lines: _Lines, start: Ints, end: Ints) -> list[Any]:
     """Return the columns of frames from `ids` on, as `Frames` has them, and last which are right."""
     sharp = lines.first(b"#", start)
-    ids, good = lines.number(start, sharp, 8, _HEX, 16)
+    ids, good = lines.number(start, sharp, 8, HEX, 16)
     wide = sharp - start == 8
     good &= (wide & (ids <= ERROR | IDENTIFIER)) | ((sharp - start == 3) & (ids <= STANDARD_MAX))
     ids = np.where(wide & (ids & ERROR == 0), ids | EXTENDED, ids)
@@ -180,14 +167,14 @@ def _frame(lines: _Lines, start: Ints, end: Ints) -> list[Any]:
     begin = sharp + 1 + 2 * is_fd + is_remote
     under = lines.first(b"_", sharp)
     stop = np.minimum(under, end)
-    code = _HEX[lines.at(under + 1)]
+    code = HEX[lines.at(under + 1)]
     has_code = under < end
     digits = stop - begin
-    sizes = np.where(is_remote, np.where(digits == 1, _HEX[lines.at(begin)], 0), digits // 2)
+    sizes = np.where(is_remote, np.where(digits == 1, HEX[lines.at(begin)], 0), digits // 2)
     good &= np.where(is_remote, (digits >= 0) & (digits <= 1), (digits >= 0) & (digits % 2 == 0))
     good &= np.where(is_fd, (sizes <= FD_DATA) & _IS_SIZE[np.clip(sizes, 0, 255)], sizes <= CLASSIC_DATA)
     good &= ~has_code | (~is_fd & (end - under == 2) & (code > 8) & (code < 16) & (sizes == CLASSIC_DATA))
-    flags = _HEX[lines.at(sharp + 2)]
+    flags = HEX[lines.at(sharp + 2)]
     good &= ~is_fd | (flags < 16)
     marks = np.where(is_fd, flags, np.where(has_code, code, 0))
     ids = np.where(is_remote, ids | REMOTE, ids)
@@ -199,7 +186,7 @@ def _frame(lines: _Lines, start: Ints, end: Ints) -> list[Any]:
 def _data(lines: _Lines, begin: Ints, sizes: Ints) -> tuple[Octets, Flags]:
     """Return the data in hex digits from `begin` on, and which have none but such digits."""
     width = FD_DATA if len(sizes) and sizes.max() > CLASSIC_DATA else CLASSIC_DATA
-    digits = _HEX[lines.octets[begin[:, None] + np.arange(2 * width)]]
+    digits = HEX[lines.octets[begin[:, None] + np.arange(2 * width)]]
     digits[np.arange(2 * width) >= 2 * sizes[:, None]] = 0
     return digits[:, ::2] << 4 | digits[:, 1::2] & 15, (digits < 16).all(axis=1)
 

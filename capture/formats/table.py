@@ -7,6 +7,7 @@ from typing import Final
 from bus.text import MARK
 from capture.files import CaptureError
 from capture.formats.format import Format
+from capture.formats.heading import LOOKS
 from capture.formats.looks import LOGGED, SHOWN
 
 PCAPNG: Final = Format(
@@ -66,6 +67,27 @@ FORMATS: Final = (
         step_ns=1000,
         errors=False,
         relative=True,
+    ),
+    Format(
+        key="csv",
+        help="table as SavvyCAN has it; those of others are read, too",
+        suffixes=(".csv",),
+        reads="capture.formats.commas:read",
+        writes="capture.formats.commas:Writer",
+        naming="capture.formats.columns:numbered",
+        looks=LOOKS,
+        step_ns=1000,
+        fd=False,
+        remote=False,
+        errors=False,
+        codes=False,
+    ),
+    Format(
+        key="busmaster",
+        help="log of BUSMASTER, only read",
+        suffixes=(),
+        reads="capture.formats.busmaster:read",
+        looks=rb"^\*\*\*(BUSMASTER |<Time><Tx/Rx><Channel><CAN ID>)",
     ),
     Format(
         key="mf4",

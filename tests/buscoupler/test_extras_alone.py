@@ -60,6 +60,7 @@ CASES: Final = (
     Case("check {0}/plant.yaml", set()),
     Case("capture import {0}/drive.log --directory imported", RUNS),
     *(Case(f"capture export {{0}}/drive.log o.{one}", RUNS) for one in ("asc", "blf", "trc", "mf4", "pcap")),
+    Case("capture export {0}/drive.log o.csv", RUNS),
     Case("capture export {0}/drive.log out.log.gz", RUNS),
     Case("capture export {0}/drive.log out.log.zst", RUNS),
     Case("capture export {0}/capture out.pcapng", RUNS),

@@ -77,7 +77,7 @@ def read_back(path: Path, form: Format) -> tuple[Frames | None, list[str], Style
     """Return the frames of a file, what was left out of it, and its style."""
     style: Style = {}
     with Source(path) as source:
-        parts = [part for part in READERS[form.key].read(source, style) if isinstance(part, Frames)]
+        parts = [part for part in READERS.get(form.key, form).read(source, style) if isinstance(part, Frames)]
         told = list(source.told.lines())
     return (joined(parts) if parts else None), told, style
 

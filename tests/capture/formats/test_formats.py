@@ -208,7 +208,7 @@ ERRORS = {
 }
 UNTOLD = {
     "candump": {"extended", "remote", "sent"}, "blf": {"remote", "fd", "long", "sent"},
-    "mf4": {"remote", "long"}, "pcap": {"sent"}, "asc": {*ERRORS}, "trc": {*ERRORS},
+    "mf4": {"remote", "long"}, "pcap": {"sent"}, "asc": {*ERRORS}, "trc": {*ERRORS}, "csv": {*ERRORS},
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from capture.files import CaptureError
 from capture.formats.format import Format
-from capture.formats.table import FORMATS
+from capture.formats.table import BY_KEY, FORMATS
 from capture.frames import Frames
 from tests.capture.formats.field import FIELD, listed, read_back, some, written
 from tests.fuzz.target import Pieces, Target
@@ -55,8 +55,36 @@ _SHOWN: Final = (
 )
 
 
+_TABLES: Final = (
+    b"timestamp,arbitration_id,extended,remote,error,dlc,data\n1.5,0x123,0,0,0,2,AQI=\n1e-5,0x7ff,0,1,0,4,\n",
+    b"TimestampEpoch;BusChannel;ID;IDE;DLC;DataLength;Dir;EDL;BRS;DataBytes\n1.5;1;1FFF;1;2;2;1;0;0;1234\n",
+    b'"Time","ID","note","DLC","Data"\n"0:00:01.5","291","a, b","2","AB CD "\n1.5,2047,,3,[1 23 255]\n',
+    b"Time [ms]\tid\td0\td1\n1970-01-01 00:00:01.5+01:00\t0x123\t0xAB\t5\n1,5\t18FEF100x\t\t\n",
+)
+_OF_BUSMASTER: Final = (
+    b"***BUSMASTER Ver 2.0.0***\n***START DATE AND TIME 20:11:2013 14:19:9:538***\n***HEX***\n"
+    b"***SYSTEM MODE***\n14:19:11:4184 Tx 1 0x099 s 2 00 11 \n00:00:01:0 Rx 2 0x1FF x 1 AB \n",
+    b"***BUSMASTER 2.5.0***\n***PROTOCOL J1939***\n***<Time><Channel><CAN ID><Tx/Rx><DLC><DataBytes>***\n"
+    b"***DEC***\n***RELATIVE MODE***\n00:00:01:5 1 18eeff00 Tx 1 010 \n",
+)
+
+
+def _text(name: str, words: str, key: str, seeds: tuple[bytes, ...]) -> Target:
+    """Return the target of texts of a format that other tools write."""
+
+    def feed(pieces: Pieces) -> object:
+        path = place() / "file.txt"
+        path.write_bytes(b"".join(pieces))
+        found, told, style = read_back(path, BY_KEY[key])
+        return listed(found), told, style
+
+    return Target(name, words, feed, lambda: [*seeds], (CaptureError,), whole=True, inputs=500, why=_WHY)
+
+
 TARGETS: Final = (
     *(_target(form) for form in FIELD),
+    _text("file-table", "tables of CAN frames of other tools", "csv", _TABLES),
+    _text("file-busmaster", "logs of BUSMASTER", "busmaster", _OF_BUSMASTER),
     Target(
         "file-shown",
         "what candump shows on a console",
