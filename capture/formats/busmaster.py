@@ -20,6 +20,7 @@ _BEGAN: Final = re.compile(
     r"START DATE AND TIME (\d{1,2}):(\d{1,2}):(\d{4}) (\d{1,2}):(\d{1,2}):(\d{1,2}):(\d{1,3})$"
 )
 _TIME: Final = re.compile(r"(\d{1,6}):(\d{1,2}):(\d{1,2}):(\d{1,6})$")
+_CHANNEL: Final = re.compile(r"\d{1,3}$")
 _COLUMNS: Final = "<Time><Tx/Rx><Channel><CAN ID><Type><DLC><DataBytes>"
 _FROM_0: Final = re.compile(rb"^[\d:]+ [TR]x 0 ", re.MULTILINE)
 _TYPES: Final = {"s": 0, "x": EXTENDED, "sr": REMOTE, "xr": EXTENDED | REMOTE}
@@ -96,6 +97,8 @@ class _Log(LineReader):
             else bytes(_number(word, self._base) for word in cells.get("DataBytes", "").split())
         )
         if identifier > limit or size > CLASSIC_DATA or (len(data) < size and not is_remote):
+            return False
+        if not _CHANNEL.match(cells["Channel"]):
             return False
         name, is_sent = channel_of(int(cells["Channel"]) + 1 - self._first), cells["Tx/Rx"] == "Tx"
         return self.built.add(when_ns, name, is_sent, identifier | wide, size, 0, False, data)

@@ -16,7 +16,7 @@ from capture.formats.source import Told
 from capture.schema import TIME_MAX_NS
 
 _ROWS: Final = 500
-_NUMBER: Final = re.compile(r"\d{0,19}(?:[.,]\d{0,40})?(?:[eE][+-]?\d{1,2})?$")
+_NUMBER: Final = re.compile(r"(?=[.,]?\d)\d{0,19}(?:[.,]\d{0,40})?(?:[eE][+-]?\d{1,2})?$")
 _CLOCK: Final = re.compile(r"(\d{1,4}):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?$")
 _DATED: Final = re.compile(
     r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(?:\s*(Z|UTC|[+-]\d\d:?\d\d))?$"
@@ -27,7 +27,8 @@ _SINCE_S, _UNTIL_S = 946_684_800, 4_102_444_800  # 2000 and 2100
 _EPOCHS: Final = ("ns", "us", "ms", "s")
 _STEP_US, _STEP_S_MAX = 50, 2
 _NO: Final = ("0", "false", "std", "standard", "s", "no", "n", "11")
-_SEVERAL: Final = 6
+_SEVERAL: Final = 8
+_HEX_MOST, _STANDARD_DIGITS = 8, 4
 _HEX_DIGITS: Final = re.compile(r"[0-9A-Fa-f]{1,8}$")
 _TOKEN: Final = re.compile(r"[0-9A-Za-z]+")
 _IN: Final = {10: "decimal", 16: "hex"}
@@ -72,20 +73,27 @@ def guessed(heading: Heading, lines: Sequence[bytes], told: Told) -> Heading:
     """Return a heading that tells all, by the first rows of its table. What is a guess is told."""
     rows = [_cells(line, heading.delimiter) for line in lines[:_ROWS]]
     unit = _unit(_column(rows, heading.places["time"])) if not heading.unit_ns else ""
-    ids, wide = _column(rows, heading.places["id"]), _column(rows, heading.places.get("extended", -1))
-    id_base, is_sure = _id_base(ids, wide, heading.id_base)
+    places = heading.places["id"], heading.places.get("extended")
+    id_base, is_sure = _id_base([one for row in rows if (one := _marked(row, *places))], heading.id_base)
     first, last = heading.octets
     octet_base = heading.octet_base or _octet_base([" ".join(row[first : last + 1]) for row in rows])
     is_plain = octet_base == heading.octet_base or octet_base == 16
-    for is_known, what, word in (
-        (not unit, "unit of times", unit),
-        (is_sure, "base of identifiers", _IN[id_base]),
-        (is_plain, "base of data", _IN[octet_base]),
+    for is_known, what, word, name in (
+        (not unit, "unit of times", unit, "time_ms"),
+        (is_sure, "base of identifiers", _IN[id_base], "ID (dec)"),
+        (is_plain, "base of data", _IN[octet_base], "data (hex)"),
     ):
         if not is_known:
-            told.leave(f"{what} that the heading does not tell: {word} is taken")
+            told.leave(f"{what} that the heading does not tell, as `{name}` would: {word} is taken")
     unit_ns = heading.unit_ns or NS[unit or "s"]
     return replace(heading, unit_ns=unit_ns, id_base=id_base, octet_base=octet_base)
+
+
+def _marked(row: list[str], place: int, mark: int | None) -> tuple[str, bool] | None:
+    """Return the identifier of a row, and whether the row says that it is a standard one."""
+    if place >= len(row):
+        return None
+    return row[place], mark is not None and mark < len(row) and row[mark].lower() in _NO
 
 
 def _cells(line: bytes, delimiter: bytes) -> list[str]:
@@ -114,23 +122,35 @@ def _unit(cells: list[str]) -> str:
     return "s" if has_fraction else "us" if step >= _STEP_US else "ms"
 
 
-def _id_base(cells: list[str], wide: list[str], told: int) -> tuple[int, bool]:
-    """Return the base of identifiers, and whether that is no guess: letters or zeros in front say it."""
-    bare = {cell for cell in cells if not cell.lower().startswith("0x") and _HEX_DIGITS.match(cell)}
-    long = any(cell.isdigit() and len(cell) > 8 for cell in cells)
-    if not bare and not long:
+def _id_base(ids: list[tuple[str, bool]], told: int) -> tuple[int, bool]:
+    """Return the base of identifiers, and whether that is no guess: letters or zeros in front say it.
+
+    What is told is wrong where standard identifiers would be too large in hex, as in some tables of mdf2csv.
+    """
+    bare = {cell for cell, _ in ids if not cell.lower().startswith("0x") and _HEX_DIGITS.match(cell)}
+    is_long = any(cell.isdigit() and len(cell) > _HEX_MOST for cell, _ in ids)
+    if told == 10 or not (bare or is_long):
         return told or 16, True
-    if any(not cell.isdigit() for cell in bare):
+    if not is_long and any(not cell.isdigit() or (cell[0] == "0" and len(cell) > 1) for cell in bare):
         return 16, True
-    marks = wide or [""] * len(cells)
-    standard = {cell for cell, mark in zip(cells, marks, strict=False) if mark.lower() in _NO}
-    is_too_large = long or any(cell in bare and int(cell, 16) > STANDARD_MAX for cell in standard)
-    if told and not is_too_large:
-        return told, True
-    if any(cell[0] == "0" and len(cell) > 1 for cell in bare) and not long:
-        return 16, True
-    is_decimal = is_too_large or sum(len(cell) > 1 for cell in bare) >= _SEVERAL
-    return (10 if is_decimal else 16), False
+    too_large = is_long or any(
+        int(cell, 16) > STANDARD_MAX for cell, is_standard in ids if is_standard and cell in bare
+    )
+    if told:
+        return (10, False) if too_large else (told, True)
+    return (10 if too_large or _seem_decimal(bare) else 16), False
+
+
+def _seem_decimal(cells: set[str]) -> bool:
+    """Return whether identifiers of digits alone seem to be decimal.
+
+    Some have four digits, as no standard one has in hex; or many have no letter, as in hex those of CANopen
+    alone, such as 181 and 601.
+    """
+    if any(len(cell) == _STANDARD_DIGITS and int(cell) <= STANDARD_MAX for cell in cells):
+        return True
+    several = [cell for cell in cells if len(cell) > 1]
+    return len(several) >= _SEVERAL and not all(cell[-2] in "08" for cell in several)
 
 
 def _octet_base(cells: list[str]) -> int:

@@ -5,7 +5,7 @@ name may tell a unit or a base behind it: `Time [ms]`, `time_us`, `ID (hex)`.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 DELIMITERS: Final = b",;\t"
@@ -109,20 +109,17 @@ def _heading(line: bytes, delimiter: str, words: list[str]) -> Heading | None:
 
 def _told(found: Heading, words: list[str]) -> Heading:
     """Return a heading with what its names say, or the tool that writes such ones."""
-    time, number, octet = words[found.places["time"]], words[found.places["id"]], words[found.octets[0]]
-    unit_ns, id_base, octet_base = _unit_ns(time), _base(number), _base(octet)
-    is_python_can, first_bus = ",".join(words) == _SIGN, 0
-    if is_python_can:  # its dlc is a length
-        unit_ns, id_base = NS["s"], 16
-        found.places["length"] = found.places.pop("code")
-    elif {"buschannel", "databytes"} <= set(words):
-        unit_ns, id_base, first_bus = unit_ns or NS["s"], id_base or 16, 1
-    elif time == "time stamp" and octet == "d1" and "extended" in words:
-        unit_ns, id_base, octet_base = NS["us"], 16, 16
-    return Heading(
-        found.line, found.delimiter, found.places, found.octets, unit_ns, id_base, octet_base,
-        is_python_can, first_bus,
-    )  # fmt: skip
+    time, octet = words[found.places["time"]], words[found.octets[0]]
+    unit_ns, id_base, octet_base = _unit_ns(time), _base(words[found.places["id"]]), _base(octet)
+    if ",".join(words) == _SIGN:
+        places = {"length" if role == "code" else role: place for role, place in found.places.items()}
+        return replace(found, places=places, unit_ns=NS["s"], id_base=16, octet_base=16, is_base64=True)
+    if {"buschannel", "databytes"} <= set(words):
+        unit_ns, id_base = unit_ns or NS["s"], id_base or 16
+        return replace(found, unit_ns=unit_ns, id_base=id_base, octet_base=octet_base, first_bus=1)
+    if time == "time stamp" and octet == "d1" and "extended" in words:
+        return replace(found, unit_ns=NS["us"], id_base=16, octet_base=16)
+    return replace(found, unit_ns=unit_ns, id_base=id_base, octet_base=octet_base)
 
 
 def _unit_ns(word: str) -> int:

@@ -102,7 +102,9 @@ def test_a_table_of_css_electronics_with_relative_times_and_decimal_identifiers(
     heading = CSS.replace("TimestampEpoch", "Timestamp")
     rows, told = of(heading + "0.000250;1;2047;0;1;1;0;0;0;12\n1.5;1;419361280;1;0;0;0;0;0;\n", tmp_path)
     assert [(row[0], row[3]) for row in rows] == [(250_000, 2047), (1_500_000_000, EXTENDED | 0x18FEF200)]
-    assert told == ["1 base of identifiers that the heading does not tell: decimal is taken"]
+    assert told == [
+        "1 base of identifiers that the heading does not tell, as `ID (dec)` would: decimal is taken"
+    ]
 
 
 def test_a_table_of_lin_is_none_of_can(tmp_path: Path) -> None:
@@ -113,8 +115,8 @@ def test_a_table_of_lin_is_none_of_can(tmp_path: Path) -> None:
 
 
 S, HEX = (
-    "1 unit of times that the heading does not tell: s is taken",
-    "1 base of identifiers that the heading does not tell: hex is taken",
+    "1 unit of times that the heading does not tell, as `time_ms` would: s is taken",
+    "1 base of identifiers that the heading does not tell, as `ID (dec)` would: hex is taken",
 )
 OTHERS: dict[str, tuple[str, list[str]]] = {
     "Time [ms];CAN ID (hex);DLC;Data\n1500.25;123;2;AB CD": ("", []),
@@ -125,11 +127,11 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
     '"Time","ID","note","Length","Data"\n" 1.50025 ","0x123","a, b","2","AB CD "': ("", [S]),
     "channel,time_s,arbitration_id,dlc,b0,b1,b2\ncan0,1.50025,0x123,2,0xAB,0xCD,": ("", []),
     "Time,ID,LEN,D1,D2,D3\n1.50025,0x123,2,171,205,000": (
-        "", [S, "1 base of data that the heading does not tell: decimal is taken"],
+        "", [S, "1 base of data that the heading does not tell, as `data (hex)` would: decimal is taken"],
     ),
     "timestamps,CAN_DataFrame.ID,CAN_DataFrame.DataLength,CAN_DataFrame.DataBytes\n"
     "1970-01-01 01:00:01.500250+01:00,0x123,2,[171 205]": (
-        "", ["1 base of data that the heading does not tell: decimal is taken"],
+        "", ["1 base of data that the heading does not tell, as `data (hex)` would: decimal is taken"],
     ),
     "Time;ID;Data\n0:00:01.50025;0x123;AB CD": ("", []),
     "Data,DLC,ID,Time\nABCD,2,0x123,1.50025": ("", [S]),
@@ -204,7 +206,7 @@ def test_the_unit_of_times_is_guessed_by_their_size_and_steps_and_told(
     rows, told = of("Time,ID,Data\n" + "".join(f"{time},0x123,AB\n" for time in times), tmp_path)
     expected, unit = UNITS[times]
     assert (rows[0][0], len(rows)) == (expected, len(times))
-    assert told == [f"1 unit of times that the heading does not tell: {unit} is taken"]
+    assert told == [f"1 unit of times that the heading does not tell, as `time_ms` would: {unit} is taken"]
 
 
 def base64_rows() -> str:
