@@ -20,6 +20,7 @@ _BEGAN: Final = re.compile(
     r"START DATE AND TIME (\d{1,2}):(\d{1,2}):(\d{4}) (\d{1,2}):(\d{1,2}):(\d{1,2}):(\d{1,3})$"
 )
 _TIME: Final = re.compile(r"(\d{1,6}):(\d{1,2}):(\d{1,2}):(\d{1,6})$")
+_NUMBER: Final = re.compile(r"(?:0[xX])?[0-9A-Fa-f]{1,10}$")
 _CHANNEL: Final = re.compile(r"\d{1,3}$")
 _COLUMNS: Final = "<Time><Tx/Rx><Channel><CAN ID><Type><DLC><DataBytes>"
 _FROM_0: Final = re.compile(rb"^[\d:]+ [TR]x 0 ", re.MULTILINE)
@@ -78,8 +79,8 @@ class _Log(LineReader):
         found = _BEGAN.match(text)
         if found is None:
             return self.begin(text)
-        day, month, year, *time, ms = map(int, found.groups())
-        when = datetime(year, month, day, *time, tzinfo=UTC)
+        day, month, year, hour, minute, second, ms = map(int, found.groups())
+        when = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
         self.begin_ns = int(when.timestamp()) * 10**9 + ms * 10**6
         self._last_ns, self._day_ns = self.begin_ns % _DAY_NS, self.begin_ns // _DAY_NS * _DAY_NS
         return True
@@ -130,4 +131,7 @@ def _names(heading: str) -> list[str]:
 
 
 def _number(text: str, base: int) -> int:
-    return int(text[2:], 16) if text[:2] in ("0x", "0X") else int(text, base)
+    """Return a number. Raises `ValueError` for signs and gaps, which Python takes for parts of one."""
+    if not _NUMBER.match(text):
+        raise ValueError(text)
+    return int(text, 16 if text[:2] in ("0x", "0X") else base)

@@ -22,7 +22,7 @@ for _number, _digit in enumerate(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
     _BASE64[_digit] = _number
 _BETWEEN: Final = np.isin(np.arange(256), list(b" \t-:._,;|'\"[]{}"))  # chars that may stand between bytes
 _BLANKS: Final = 32
-_WORDS: Final = 2
+_NIBBLE: Final = np.uint8(4)
 _DECIMAL_DIGITS: Final = 3
 
 
@@ -187,12 +187,13 @@ def _of_hex(places: Ints, digits: Octets) -> tuple[Ints, Octets, Ints]:
     """Return where bytes are, which, and where a digit has no other. A digit that stands alone is a byte."""
     starts = np.flatnonzero(np.diff(places, prepend=-2) != 1)
     if len(places) % 2 == 0 and not (starts % 2).any():
-        return places[::2], digits[::2] << 4 | digits[1::2], places[:0]
+        return places[::2], digits[::2] << _NIBBLE | digits[1::2], places[:0]
     sizes = np.diff(np.append(starts, len(places)))
     order = np.arange(len(places)) - np.repeat(starts, sizes)
     high = np.flatnonzero(order % 2 == 0)
     paired = np.append(order, 0)[high + 1] > 0
-    values = np.where(paired, digits[high] << 4 | digits[np.minimum(high + 1, len(digits) - 1)], digits[high])
+    low = digits[np.minimum(high + 1, len(digits) - 1)]
+    values = np.where(paired, digits[high] << _NIBBLE | low, digits[high])
     return places[high], values, places[high[~paired & (order[high] > 0)]]
 
 

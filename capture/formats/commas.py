@@ -181,7 +181,8 @@ class _Table:
         if column is None:
             return np.zeros(len(cells), np.bool_)
         first, full = cells.at(column.start), column.sizes > 0
-        return full & (np.isin(first, list(_TRUE)) | ((first == ord("1")) & (column.sizes == 1)))
+        found: Flags = full & (np.isin(first, list(_TRUE)) | ((first == ord("1")) & (column.sizes == 1)))
+        return found
 
     def _is_sent(self, cells: Cells) -> Flags:
         column = self._column(cells, "direction")

@@ -136,7 +136,8 @@ def test_a_log_of_j1939_has_columns_of_its_own(tmp_path: Path) -> None:
     "line",
     ["14:19:11 Tx 1 0x21 s 0", "14:19:11:0 Tx 1 0x21 q 0", "14:19:11:0 Tx 1 0x821 s 0",
      "14:19:11:0 Tx 1 0x21", "14:19:11:0 Tx 1 0x21 s 2 11", "14:19:11:0 Tx 1 0x21 s 9 11", "hello",
-     "14:19:11:0 Tx 1 0x21 s 1 1FF"],
+     "14:19:11:0 Tx 1 -0x21 s 0", "14:19:11:0 Tx 1 -1 s 0", "14:19:11:0 Tx 1 1_0 s 0",
+     "14:19:11:0 Tx -1 0x21 s 0", "14:19:11:0 Tx 1 0x21 s 1 1FF"],
 )  # fmt: skip
 def test_a_line_that_is_none_is_counted(line: str, tmp_path: Path) -> None:
     rows, told = of(HEAD.format(base="HEX", mode="SYSTEM") + f"{line}\n14:19:11:0 Tx 1 0x21 s 0 \n", tmp_path)
