@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from capture.frames import FD_DATA, Flags, Ints, Octets
+from capture.frames import CLASSIC_DATA, FD_DATA, Flags, Ints, Octets
 
 HEX: Final = np.full(256, 255, np.uint8)
 """The value of each digit in hex, 255 for other chars."""
@@ -22,6 +22,7 @@ for _number, _digit in enumerate(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
     _BASE64[_digit] = _number
 _BETWEEN: Final = np.isin(np.arange(256), list(b" \t-:._,;|'\"[]{}"))  # chars that may stand between bytes
 _BLANKS: Final = 32
+_STEPS: Final = 3  # chars a byte, with one between
 _NIBBLE: Final = np.uint8(4)
 _DECIMAL_DIGITS: Final = 3
 
@@ -141,6 +142,8 @@ class Cells:
 
     def in_text(self, cells: Column, base: int) -> Bytes:
         """Return the bytes that cells have in digits, with something between them or, in hex, without."""
+        if base == 16 and (found := self._in_steps(cells)) is not None:
+            return found
         places, octets = self._inside(cells), self.octets
         chars = octets[places]
         digits = (HEX if base == 16 else DECIMAL)[chars]
@@ -153,6 +156,26 @@ class Cells:
         at, values, odd = (_of_hex if base == 16 else _of_decimal)(places[is_digit], digits[is_digit])
         wrong = np.sort(np.concatenate([odd, foreign]))
         return Bytes(values, _within(at, cells), _within(wrong, cells) == 0)
+
+    def _in_steps(self, cells: Column) -> Bytes | None:
+        """Return the bytes of cells with up to 8, all with one char between them or all without; or None.
+
+        Most tables are such ones, and this takes half the time.
+        """
+        sizes = cells.sizes
+        longest = int(np.argmax(sizes)) if len(sizes) else 0
+        if not len(sizes) or sizes[longest] > _STEPS * CLASSIC_DATA:
+            return None
+        step = 3 if _BETWEEN[self.at(cells.start[longest : longest + 1] + 2)][0] else 2
+        counts = (sizes + step - 2) // step
+        at = cells.start[:, None] + np.arange(int(counts.max())) * step
+        there = np.arange(at.shape[1]) < counts[:, None]
+        high, low = HEX[self.at(at)], HEX[self.at(at + 1)]
+        good = ((high | low) < 16) | ~there
+        good[:, 1:] &= _BETWEEN[self.at(at[:, 1:] - 1)] | ~there[:, 1:] | np.bool_(step == 2)
+        if not good.all() or (counts * step - (step - 2) * (counts > 0) != sizes).any():
+            return None
+        return Bytes((high << _NIBBLE | low)[there], counts, np.ones(len(sizes), np.bool_))
 
     def in_base64(self, cells: Column) -> Bytes:
         """Return the bytes that cells have in base64."""
@@ -212,8 +235,13 @@ def _of_decimal(places: Ints, digits: Octets) -> tuple[Ints, Octets, Ints]:
 
 def matrix(found: Bytes, sizes: Ints) -> Octets:
     """Return bytes in rows of 8 or 64, with zeros behind the size of each."""
-    width = FD_DATA if len(sizes) and sizes.max() > 8 else 8
+    width = FD_DATA if len(sizes) and sizes.max() > CLASSIC_DATA else CLASSIC_DATA
     data = np.zeros((len(sizes), width), np.uint8)
+    if len(sizes) and (found.counts == found.counts[0]).all():
+        rows = found.octets.reshape(len(sizes), -1)[:, :width]
+        data[:, : rows.shape[1]] = rows
+        data[np.arange(width) >= sizes[:, None]] = 0
+        return data
     row = np.repeat(np.arange(len(sizes)), found.counts)
     place = np.arange(len(found.octets)) - np.repeat(np.cumsum(found.counts) - found.counts, found.counts)
     kept = place < np.minimum(sizes, width)[row]
