@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (USE, "show plant.yaml --svg --format mermaid", "--svg is --format svg, and --format mermaid is"),
         (USE, "show plant.yaml --format text --svg", "and --format text is another form"),
         (USE, "capture export a.log out.foo", "out.foo: its suffix .foo names no format: use one of .log"),
-        (USE, "capture export a.log x.csv.gz", "its suffix .csv names no format"),
+        (USE, "capture export a.log x.xlsx.gz", "its suffix .xlsx names no format"),
         (USE, "capture export a.log folder", "folder: is a directory: give the name of a file"),
         (FAULT, "capture export a.log none/x.blf", "none/x.blf: No such file or directory"),
         (FAULT, "capture import a.log --directory a.log", "a.log: is no directory"),
