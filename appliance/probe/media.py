@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
-from bus.schema import Check, Notation, Record, Ref, Setting, Signs, members, present, settings, unwrap
+from bus.schema import Notation, Record, Ref, Setting, Signs, members, present, settings, unwrap
 from bus.text import closest, signs_in, whole_in
 from bus.wire.notation import names_in
 
@@ -66,8 +66,8 @@ def _bare(annotation: Any) -> Any:
 
 
 def _reader(annotation: Any) -> tuple[Reader, str]:
-    """Return the reader of values of a type, and the words for its values. Lists of text that is checked are
-    addresses."""
+    """Return the reader of values of a type, and the words for its values. Where a file may name parts of the
+    topology, a list of text is one of addresses."""
     annotation = _one_text(annotation)
     bare = _bare(annotation)
     for one in unwrap(present(annotation))[1]:
@@ -78,7 +78,7 @@ def _reader(annotation: Any) -> tuple[Reader, str]:
     if get_origin(bare) is not tuple:
         return _READERS.get(bare, (str, "text"))
     item, markers = unwrap(present(get_args(bare)[0]))
-    if item is str and not any(isinstance(one, Check | Ref) for one in markers):
+    if item is str and not any(isinstance(one, Ref) for one in markers):
         return names, "names with commas"
     return _LISTS[get_origin(item) or item]
 

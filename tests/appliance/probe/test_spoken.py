@@ -8,6 +8,8 @@ from bridges.media.uart.medium import Rs485, Uart
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.p1.protocol import P1
+from bridges.protocols.vedirect.protocol import VeDirect
 from bus.errors import LinkError
 
 
@@ -33,6 +35,14 @@ def test_a_delimiter_is_written_as_in_a_file(word: str, delimiter: str) -> None:
     assert found == Lines(receive=("gps",), delimiter=delimiter)
 
 
+def test_lists_of_a_protocol_are_taken_as_they_are_written() -> None:
+    """A code of a meter was once taken for HOST:PORT."""
+    found = parse_endpoint("uart:/dev/x?protocol=p1&receive=1-0:1.8.1,1.7.0,0-1/24.2.1").protocol
+    assert found == P1(receive=("1-0:1.8.1", "1.7.0", "0-1/24.2.1"))
+    found = parse_endpoint("uart:/dev/x?protocol=vedirect&receive=V,SER%23").protocol
+    assert found == VeDirect(receive=("V", "SER#"))
+
+
 @pytest.mark.parametrize(
     ("word", "words"),
     [
@@ -43,6 +53,7 @@ def test_a_delimiter_is_written_as_in_a_file(word: str, delimiter: str) -> None:
         ("uart:/dev/x?protocol=jsonl&members=a", "members is a mapping: write it in a topology"),
         ("uart:/dev/x?protocol=lines&receive={k}", "there is no match"),
         ("uart:/dev/x?protocol=lines&encoding=latin", "encoding"),
+        ("uart:/dev/x?protocol=p1&receive=power", 'receive: "power" is no OBIS code'),
         ("uart:/dev/x?protocol=nmae", "did you mean nmea|nmea"),
         ("uart:/dev/x?protocol=modbus", "modbus needs registers, a table: write it into a topology"),
         ("frames:h:1?protocol=modbus&registers=5", "modbus needs registers, a table"),
