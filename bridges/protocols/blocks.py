@@ -87,7 +87,8 @@ class BlockTranslator(Translator[bytes]):
 
     A block above `longest_bytes` is counted as `oversize`, one without an end as `unfinished`, and one whose
     check is wrong or that cannot be read by the reason in `Unfit`: no value of it is given out. A value that
-    the device does not have is counted as `no value`.
+    the device does not have is counted as `no value`, and one that should be a number, where only numbers are
+    given out, as `not a value`.
     """
 
     def __init__(self, wire: Wire, root: Names, form: Form, gatherer: Gatherer) -> None:
@@ -131,13 +132,20 @@ class BlockTranslator(Translator[bytes]):
     def _frame(self, field: Field, unix_s: float) -> bytes | None:
         value = field.read(self._form)
         if value is None:
-            self.wire.stats.reject("no value", int(field.is_empty))
+            self._count_lacking(field)
             return None
         data = write(self._form, value, field.unit, unix_s)
         if len(data) > DATA_BYTES_MAX:
             self.reject("oversize")
             return None
         return frame(self._pattern(field.names), data)
+
+    def _count_lacking(self, field: Field) -> None:
+        """Count a field without a value; text that `form` leaves out, as it says, is none."""
+        if field.is_empty:
+            self.wire.stats.reject("no value")
+        elif field.is_number:
+            self.wire.stats.reject("not a value")
 
     def _pattern(self, names: tuple[str, ...]) -> tuple[int, ...]:
         found = self._tokens.get(names)

@@ -8,6 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+CODE: Final = r"(?:(\d{1,3}-\d{1,3}):)?([0-9A-Z]{1,3}(?:\.[0-9A-Z]{1,3}){1,3}(?:[*&]\d{1,3})?)"
+"""An expression for a channel, which may be left out, and a code."""
+CURRENT: Final = "*255"
+"""The end of a code whose value is the current one, which other codes mean too."""
 _PHASES: Final = (0, 20, 40, 60)  # what is added to a quantity of the sum of phases, and of L1, L2 and L3
 
 

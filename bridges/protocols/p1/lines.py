@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from bridges.protocols.blocks import Field
-from bridges.protocols.p1.codes import TIME, UNITS, is_number, other_unit
+from bridges.protocols.p1.codes import CODE, CURRENT, TIME, UNITS, is_number, other_unit
 
-_CODE: Final = r"(?:(\d{1,3}-\d{1,3}):)?([0-9A-Z]{1,3}(?:\.[0-9A-Z]{1,3}){1,3}(?:[*&]\d{1,3})?)"
-_LINE: Final = re.compile(rf"{_CODE}((?:\([ -'*-~]*\))+)", re.ASCII)
+_LINE: Final = re.compile(rf"{CODE}((?:\([ -'*-~]*\))+)", re.ASCII)
 _VALUE: Final = re.compile(r"\(([^)]*)\)")
 _TIME: Final = re.compile(r"\d{10}(?:\d\d)?[SW]?|\d\d-\d\d-\d\d[ ,]\d\d:\d\d(?::\d\d)?", re.ASCII)
 _NEVER: Final = "700101"
 """The date of a reading that never was, on meters behind the meter."""
-_CURRENT: Final = "*255"
 
 
 class Line(NamedTuple):
-    """A line in its parts. `channel`: "" if it has none; `code` is without `*255`, which says "current"."""
+    """A line in its parts. `channel`: "" if it has none; `code` is without `CURRENT`."""
 
     channel: str
     code: str
@@ -37,7 +35,7 @@ def parse(line: str) -> Line | None:
     found = _LINE.fullmatch(line)
     if found is None:
         return None
-    return Line(found[1] or "", found[2].removesuffix(_CURRENT), _VALUE.findall(found[3]))
+    return Line(found[1] or "", found[2].removesuffix(CURRENT), _VALUE.findall(found[3]))
 
 
 def fields_of(line: Line) -> list[Field]:

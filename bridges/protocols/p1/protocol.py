@@ -7,7 +7,17 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from bridges.items import Items
 from bridges.protocols.endings import without_end
-from bridges.protocols.p1.codes import CHANNELS, OTHER_UNITS, TEXTS, TIME, TIMED, UNITS, usual_channel
+from bridges.protocols.p1.codes import (
+    CHANNELS,
+    CODE,
+    CURRENT,
+    OTHER_UNITS,
+    TEXTS,
+    TIME,
+    TIMED,
+    UNITS,
+    usual_channel,
+)
 from bridges.protocols.p1.telegram import UNCHECKED
 from bridges.protocols.protocol import Protocol, Way
 from bridges.protocols.rows import FormSetting
@@ -19,18 +29,16 @@ from bus.wire.notation import text_of
 
 _TEXT: Final = "text"
 ENCRYPTED: Final = b"\xdb\x08"
-_CODE: Final = re.compile(
-    r"(?:(\d{1,3}-\d{1,3})[:/])?([0-9A-Z]{1,3}(?:\.[0-9A-Z]{1,3}){1,3}(?:[*&]\d{1,3})?)", re.ASCII
-)
+_CODE: Final = re.compile(CODE, re.ASCII)
 
 
 def code_in(text: str) -> tuple[str, str]:
     """Return channel and code in a text such as `1-0:1.8.1`; the channel is "" if there is none. Raises
     ValueError."""
-    found = _CODE.fullmatch(text)
+    found = _CODE.fullmatch(text.replace("/", ":", 1))
     if found is None:
         raise ValueError(f'"{text[:40]}" is no OBIS code: write it like 1-0:1.8.1, or 1.8.1 of any channel')
-    return found[1] or "", found[2]
+    return found[1] or "", found[2].removesuffix(CURRENT)
 
 
 def _check_code(text: str) -> None:

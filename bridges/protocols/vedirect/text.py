@@ -61,10 +61,9 @@ def fields_of(block: bytes) -> dict[str, str]:
     if len(lines) > FIELDS_MAX:
         raise Unfit("too many fields")
     found = [_FIELD.fullmatch(line) for line in lines[1:]]
-    pairs = [(one[1], one[2]) for one in found if one is not None]
-    if len(pairs) < len(found):
+    fields = {one[1]: one[2] for one in found if one is not None}
+    if None in found:
         raise Unfit("malformed")
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
+    if len(fields) < len(found):
         raise Unfit("field twice")
     return fields

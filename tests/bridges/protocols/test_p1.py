@@ -142,6 +142,8 @@ def test_codes_can_be_chosen_of_one_channel_or_of_any() -> None:
     assert set(heard(some, WHOLE)[0]) == {"m/1-0/1.7.0", "m/1-0/32.7.0"}
     assert some.way.inward == (("m",),)
     assert {found.pattern[-1] for found in some.quantities()} == {"1.7.0", "W", "32.7.0"}
+    assert code_in("1-0:1.8.0*255") == code_in("1-0/1.8.0") == ("1-0", "1.8.0")
+    assert set(heard(P1(root=("m",), receive=("1-0:1.7.0*255",)), WHOLE)[0]) == {"m/1-0/1.7.0"}
     assert code_in("1-0:1.8.0*1") == ("1-0", "1.8.0*1")
     with pytest.raises(ValueError, match="no OBIS code: write it like"):
         P1(receive=("power",))
@@ -184,6 +186,9 @@ def test_forms() -> None:
         assert found["m/0-1/24.2.1"] == data
         assert ("m/0-0/1.0.0" in found) is (form == "json")
         assert made.wire.stats.rejected == {"no value": 1}
+    made = translator(P1(form="number"))
+    assert made.take([telegram(["1-0:1.7.0(2A)", "0-0:96.13.0(AB)", "1-0:1.8.0( - )"])], 0.0) == []
+    assert made.wire.stats.rejected == {"not a value": 1, "no value": 1}
     assert P1(form="json").anew
     assert not RECORD.anew
 
