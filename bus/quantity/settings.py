@@ -12,10 +12,15 @@ OffsetSetting = Annotated[float, "and this is added"]
 def check_scaled(layout: Layout, scale: float, offset: float) -> None:
     """Raise ValueError if order, scale and offset do not fit the type and size of a value."""
     check_order(layout)
+    check_scale(scale, offset, "" if is_number(layout.type) else layout.type)
+
+
+def check_scale(scale: float, offset: float, other: str) -> None:
+    """Raise ValueError if scale and offset are none, or if a type has neither: `other`, "" for none."""
     if not scale or scale - scale or offset - offset:
         raise ValueError("scale is not 0, and scale and offset are finite")
-    if not is_number(layout.type) and (scale, offset) != (1, 0):
-        raise ValueError(f"type {layout.type} has no scale and no offset")
+    if other and (scale, offset) != (1, 0):
+        raise ValueError(f"type {other} has no scale and no offset")
 
 
 def is_number(type_: Type) -> bool:

@@ -1,7 +1,7 @@
 """The record of the protocol of text lines."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -11,22 +11,24 @@ from bridges.protocols.lines.places import DATA, check_sign, groups_in, places_i
 from bridges.protocols.protocol import Problem, Protocol, Way
 from bus.key_types import Names, PatternKey, pattern_in
 from bus.needs import Library, Need
-from bus.schema import AnyText, Check, Range, Signs
+from bus.schema import AnyText, Check, Range, Signs, Where
 from bus.wire.frame import DATA_BYTES_MAX
 from bus.wire.notation import text_of
 
+RE2: Final = Library("re2", "google-re2", "lines")
 DELIMITER_BYTES_MAX = 4
 LINE_ENDS = (b"\r", b"\n")
 _ESCAPE: Final = re.compile(r"\\(?:[0abefnrtv]|x[0-9a-fA-F])")
 
 
-def _check_delimiter(text: str) -> None:
+def check_delimiter(text: str) -> None:
+    """Raise ValueError for a text that is no delimiter."""
     if not 1 <= len(text) <= DELIMITER_BYTES_MAX or any(ord(one) > 255 for one in text):
         raise ValueError(f"a delimiter is 1 to {DELIMITER_BYTES_MAX} bytes, each written as one character")
 
 
 Expression = Annotated[str, AnyText(), "an RE2 expression"]
-Delimiter = Annotated[str, AnyText(), Signs(), Check(_check_delimiter, "1 to 4 characters, one a byte")]
+Delimiter = Annotated[str, AnyText(), Signs(), Check(check_delimiter, "1 to 4 characters, one a byte")]
 
 
 def escape_problems(key: str, delimiter: str) -> Iterator[Problem]:
@@ -34,6 +36,21 @@ def escape_problems(key: str, delimiter: str) -> Iterator[Problem]:
     if found := _ESCAPE.search(delimiter):
         text = f"{key}: {found[0]} is a backslash and {found[0][1:]!r}: write it in double quotes"
         yield Problem(text, is_error=False)
+
+
+def expression_problems(
+    key: str, expressions: Iterable[str], is_text: bool, where: Where | None = None
+) -> Iterator[Problem]:
+    """Yield a problem for each expression that RE2 does not take; none without it, which its need tells."""
+    from bridges.protocols.lines.matching import compiled
+
+    for expression in expressions:
+        try:
+            compiled(expression, is_text)
+        except ImportError:
+            return
+        except ValueError as error:
+            yield Problem(f"{key}: {error}", where=where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,27 +144,16 @@ class Lines(Protocol):
 
     def needs(self) -> Iterator[Need]:
         if self.matches:
-            yield Library("re2", "google-re2", "lines")
+            yield RE2
 
     def problems(self) -> Iterator[Problem]:
         if self.matches:
-            yield from self._wrong_expressions()
+            yield from expression_problems("match", self.matches, self.encoding != "none")
         yield from escape_problems("delimiter", self.delimiter or "")
         for names, template in self.templates.items():
             if not template.encode("latin-1", "replace").endswith((self.ending, *LINE_ENDS)):
                 text = f"send: the template of {text_of(names)} ends no line: add its end, in double quotes"
                 yield Problem(text, is_error=False)
-
-    def _wrong_expressions(self) -> Iterator[Problem]:
-        from bridges.protocols.lines.matching import compiled
-
-        for expression in self.matches:
-            try:
-                compiled(expression, self.encoding != "none")
-            except ImportError:
-                return  # told by the need of the library
-            except ValueError as error:
-                yield Problem(f"match: {error}")
 
 
 def _check_places(names: Names, groups: set[str], why: str) -> None:

@@ -44,10 +44,11 @@ def acknowledged(expression: str) -> Find:
     return search
 
 
-def whole_fits(expression: str) -> Callable[[bytes], bool]:
-    """Return what tells whether an expression describes a whole text."""
+def whole_fits(expression: str, end: bytes) -> Callable[[bytes], bool]:
+    """Return what tells whether an expression describes a whole text, which has no end of a request in it:
+    what follows one is another request."""
     made = compiled(expression, False)
-    return lambda text: made.fullmatch(text) is not None
+    return lambda text: not (end and end in text) and made.fullmatch(text) is not None
 
 
 def _parts(answer: bytes) -> Iterator[bytes]:

@@ -98,7 +98,7 @@ class Dialogue:
             else:
                 self._stray(run, now_s)
         count, size = self._cutter.take_over()
-        if count or size:
+        if (count or size) and not self._ask.is_opening:
             outcome = self._too_long(size, now_s) or outcome
         if not self.is_open:
             self._stray(self._cutter.take_rest()[0], now_s)
@@ -106,7 +106,7 @@ class Dialogue:
 
     def _too_long(self, size: int, now_s: float) -> Outcome | None:
         self._reject("oversize", size)
-        if not self.is_open or self._ask.is_opening:
+        if not self.is_open:
             return None
         return self._fail(Outcome(fault="oversize"), now_s)
 

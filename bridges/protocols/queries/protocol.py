@@ -9,20 +9,23 @@ from bridges.protocols.asking import Asking, counted
 from bridges.protocols.endings import without_end
 from bridges.protocols.lines.places import DATA, check_sign, places_in
 from bridges.protocols.lines.protocol import (
-    DELIMITER_BYTES_MAX,
     LINE_ENDS,
+    RE2,
     Delimiter,
     Expression,
+    check_delimiter,
     escape_problems,
+    expression_problems,
 )
 from bridges.protocols.protocol import Cycle, Problem
 from bridges.protocols.queries.coding import Kind, Raw, TextCoding, raw_in
 from bridges.protocols.rows import Asked
 from bus.key_types import Delay
-from bus.needs import Library, Need
+from bus.needs import Need
 from bus.quantity.forms import Form
 from bus.quantity.quantity import Quantity
 from bus.quantity.scale import Scale
+from bus.quantity.settings import check_scale
 from bus.schema import AnyText, Check, Key, Length, Range, Single, check_fields
 from bus.wire.frame import DATA_BYTES_MAX
 
@@ -36,8 +39,8 @@ def _check_bytes(text: str) -> None:
 
 
 def _check_end(text: str) -> None:
-    if len(text) > DELIMITER_BYTES_MAX or any(ord(one) > 255 for one in text):
-        raise ValueError(f"at most {DELIMITER_BYTES_MAX} bytes, each written as one character")
+    if text:
+        check_delimiter(text)
 
 
 Said = Annotated[str, AnyText(), Length(0, 255), Check(_check_bytes, "text, a character for each byte")]
@@ -87,14 +90,12 @@ class Query(Asked):
         self.check_asked()
         self._check_ways()
         self._check_set()
-        for expression in (self.match, self.ack):
-            check_sign(expression or "")
+        check_sign(self.match or "")
 
     def _check_value(self) -> None:
-        if not self.scale or self.scale - self.scale or self.offset - self.offset:
-            raise ValueError("scale is not 0, and scale and offset are finite")
-        if self.type == "text" and (self.scale, self.offset) != (1, 0):
-            raise ValueError("type text has no scale and no offset")
+        check_scale(self.scale, self.offset, "text" if self.is_text else "")
+        if any(said != said.strip() for said in (*self.no_value, *self.choices)):
+            raise ValueError("no_value and choices: an answer is compared without the blanks around it")
         if len(self.texts) < len(self.choices):
             raise ValueError("two choices are the same answer")
         if len(set(self.choices.values())) < len(self.choices):
@@ -105,6 +106,8 @@ class Query(Asked):
             raise ValueError("ask: the text that asks for the value; or read: false, if it is only written")
         if not self.read and self.ask is not None:
             raise ValueError("ask is of a value that is read: leave it out, or read: false")
+        if not self.read and (self.match is not None or self.no_value):
+            raise ValueError("match and no_value are of values that are read")
         if self.write and self.template is None:
             raise ValueError('write: true needs set: the text that writes the value, such as "VOLT {data}"')
 
@@ -116,6 +119,8 @@ class Query(Asked):
             raise ValueError(f"set: {{{DATA}}} is the place of the value, and there is no other")
         if self.write and self.type == "hex":
             raise ValueError("type hex is only read")
+        for said in self.choices if self.write else ():
+            _check_bytes(said)
         if self.fits is not None and (self.type != "text" or self.choices):
             raise ValueError("fits is of text without choices")
         if self.write and self.type == "text" and not self.choices and self.fits is None:
@@ -132,6 +137,12 @@ class Query(Asked):
     @property
     def is_number(self) -> bool:
         return self.type == "number" and not self.choices
+
+    @property
+    def said(self) -> Iterator[str]:
+        """The texts that are sent for the value, and those that stand in one of them."""
+        yield from (text for text in (self.ask, self.template) if text is not None)
+        yield from self.choices if self.write else ()
 
     @property
     def expressions(self) -> Mapping[str, str]:
@@ -207,7 +218,9 @@ class Queries(Asking):
         Asking.check(self)
         if not self.sent_end and self.answer_delimiter is None:
             raise ValueError('answer_delimiter: nothing ends a request, so say what ends an answer, as "\\n"')
-        said = [text for row in self.queries for text in (row.ask, row.template) if text is not None]
+        said = [text for row in self.queries for text in row.said]
+        if not self.sent_end and "" in (*self.begin, *said):
+            raise ValueError("a text is empty, and so is delimiter: nothing would be sent")
         ends = {"\r", "\n", *([self.sent_end] if self.sent_end else [])}
         for text in (*self.begin, *said):
             if any(end in text for end in ends):
@@ -255,11 +268,13 @@ class Queries(Asking):
 
     def needs(self) -> Iterator[Need]:
         if any(row.expressions for row in self.queries):
-            yield Library("re2", "google-re2", "lines")
+            yield RE2
 
     def problems(self) -> Iterator[Problem]:
         yield from Asking.problems(self)
-        yield from _wrong_expressions(self.queries)
+        for row in self.queries:
+            for key, expression in row.expressions.items():
+                yield from expression_problems(key, (expression,), False, row.where)
         for key in ("delimiter", "answer_delimiter"):
             text = self.sent_end if key == "delimiter" else self.answer_delimiter
             yield from escape_problems(key, text or "")
@@ -272,16 +287,3 @@ class Queries(Asking):
 def named(row: Query) -> str:
     """Return the name of a query, for people: what is sent."""
     return f'query "{row.template if row.ask is None else row.ask}"'
-
-
-def _wrong_expressions(rows: Sequence[Query]) -> Iterator[Problem]:
-    from bridges.protocols.lines.matching import compiled
-
-    for row in rows:
-        for key, expression in row.expressions.items():
-            try:
-                compiled(expression, False)
-            except ImportError:
-                return  # told by the need of the library
-            except ValueError as error:
-                yield Problem(f"{key}: {error}", where=row.where)

@@ -51,7 +51,7 @@ class QueriesTranslator(Asker[bytes, Question]):
 
     def __init__(self, record: Queries, wire: Wire) -> None:
         self._record = record
-        places = {id(row): _place(row) for row in record.queries}
+        places = {id(row): self._place(row) for row in record.queries}
         self._devices = {id(row): self._health(row) for row in record.queries}
         self._questions = [self._question(rows, places) for rows in record.requests()]
         self._writings = {id(row): self._writing(row) for row in record.queries if row.write}
@@ -65,6 +65,10 @@ class QueriesTranslator(Asker[bytes, Question]):
     def _health(self, row: Query) -> Device:
         return Device(named(row), (row.timeout_ms or self._record.timeout_ms) / 1000)
 
+    def _place(self, row: Query) -> Place:
+        fits = None if row.fits is None else whole_fits(row.fits, self._record.sent_end.encode(_CODEC))
+        return Place(row, tokens_of(row.pattern), row.coding(fits))
+
     def _text(self, text: str) -> bytes:
         return (text + self._record.sent_end).encode(_CODEC)
 
@@ -72,9 +76,8 @@ class QueriesTranslator(Asker[bytes, Question]):
         """Return the poll of rows that one request asks for. They share the health of the first."""
         device = self._devices[id(rows[0])]
         self._devices |= {id(row): device for row in rows}
-        parts = tuple(
-            (place, valued(finder(row.match), place.coding)) for row in rows if (place := places[id(row)])
-        )
+        found = [(row, places[id(row)]) for row in rows]
+        parts = tuple((place, valued(finder(row.match), place.coding)) for row, place in found)
         finds = [find for _, find in parts]
 
         def fits(answer: bytes) -> bytes | None:
@@ -178,11 +181,6 @@ class QueriesTranslator(Asker[bytes, Question]):
         health = [question.device for question in self._questions]
         if len(health) > 1 and all(one.misses >= SILENT for one in health):
             self.condition = "the device does not answer"
-
-
-def _place(row: Query) -> Place:
-    fits = None if row.fits is None else whole_fits(row.fits)
-    return Place(row, tokens_of(row.pattern), row.coding(fits))
 
 
 def _is_silent(device: Device) -> bool:

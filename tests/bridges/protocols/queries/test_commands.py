@@ -73,6 +73,14 @@ def test_a_text_is_written_if_it_is_what_the_device_may_be_told(data: bytes, sen
     assert writes(device) == ([sent] if sent else [])
 
 
+def test_no_text_has_the_end_of_a_request_in_it_whatever_it_fits() -> None:
+    shown = row(None, "name", type="text", template="DISP {data}", write=True, fits=".*")
+    record = table(shown, row("A?", "a"), delimiter=";", answer_delimiter="\n")
+    line = started(TextDevice(), record)
+    assert line.send(message("name/set", b"HI;*RST")) == "no command"
+    assert line.send(message("name/set", b"HI,*RST")) == ""
+
+
 @pytest.mark.parametrize("form", ["json", "number"])
 def test_commands_have_the_form_of_values(form: Any) -> None:
     device = TextDevice()

@@ -56,6 +56,13 @@ def test_a_text_without_an_answer_delays_only() -> None:
     assert line.rejected == {}
 
 
+def test_whatever_is_said_to_a_text_of_begin_is_thrown_away() -> None:
+    device = TextDevice({"HELP": "word " * 30})
+    line = bench(table(begin=("HELP",), longest_bytes=8, timeout_ms=300), device).run(4)
+    assert device.asked[:2] == ["HELP", "A?"]
+    assert line.rejected == {}
+
+
 def test_no_command_is_sent_before_the_texts_of_begin() -> None:
     device = TextDevice()
     made = row("VOLT?", "volt", template="VOLT {data}", write=True, low=0, high=30)
