@@ -19,7 +19,7 @@ from bridges.protocols.xbee.packets import parse
 
 _SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})(,[ -#%-)+-~]*+)\*([0-9A-Fa-f]{2})[\r\n]")
 _OBIS: Final = re.compile(
-    rb"\n(?:\d-\d{1,3}:)?[0-9A-Z]{1,3}\.[0-9A-Z]{1,3}\.[0-9]{1,3}(?:[*&]\d{1,3})?\([ -~]*\)\r?\n"
+    rb"\n(?:\d-\d{1,3}:)?[0-9A-Z]{1,3}\.[0-9A-Z]{1,3}\.[0-9]{1,3}(?:[*&]\d{1,3})?\([ -~]*\)(?=\r?\n)"
 )
 _FIELD: Final = re.compile(rb"\n([A-Za-z][A-Za-z0-9_#]{0,9})\t[ -~]{0,40}\r")
 _FIELDS_MIN: Final = 3
@@ -110,7 +110,7 @@ def _vedirect(_: Sequence[bytes], data: bytes) -> Guess | None:
 
 def _p1(_: Sequence[bytes], data: bytes) -> Guess | None:
     """Judge by lines with OBIS codes. A telegram that ends without a CRC needs a setting."""
-    found = _OBIS.findall(data.replace(b"\n", b"\n\n"))
+    found = _OBIS.findall(data)
     if len(found) < _FIELDS_MIN:
         return None
     codes = ", ".join(one[1:].split(b"(")[0].decode() for one in found[:3])

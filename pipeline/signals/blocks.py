@@ -1,4 +1,5 @@
-"""The series of single signals in a batch of rows. Pure, with Arrow and numpy: no Python for a row.
+"""The series of single signals in a batch of rows. Pure, with Arrow and numpy: no Python for a row,
+unless it is a part of a long message.
 
 `Reader` keeps the decoders of databases, and long messages that are under way, from batch to batch.
 """

@@ -15,6 +15,7 @@ from bridges.protocols.delimited import Cutter
 from bridges.protocols.queries.answers import Find
 from bridges.protocols.queries.coding import text_said
 from bridges.protocols.queries.protocol import Queries
+from bus.text import plain
 
 DOUBTED: Final = "late answer"
 """The fault of an answer that may be that to a query before."""
@@ -226,4 +227,4 @@ class Dialogue:
 
 
 def _shown(data: bytes) -> str:
-    return '"' + " ".join(text_said(data[:_SHOWN_BYTES]).split()) + '"'
+    return f'"{plain(" ".join(text_said(data[:_SHOWN_BYTES]).split()))}"'

@@ -70,6 +70,11 @@ def test_what_is_no_value_is_told_and_asked_for_less_often(answer: str, settings
     assert line.master.condition == f'query "A?": the device answers "{answer[:48]}"'
 
 
+def test_what_a_device_says_moves_no_cursor() -> None:
+    line = bench(table(row("A?", "a")), TextDevice({"A?": "\x1b[2J no\a\tvalue"})).run(3)
+    assert line.master.condition == 'query "A?": the device answers "?[2J no? value"'
+
+
 @pytest.mark.parametrize("form", ["text", "number", "json"])
 def test_values_have_the_forms_of_other_devices(form: str) -> None:
     (data,) = read("12.5", form=form, unit="V")
