@@ -132,6 +132,8 @@ REJECTED: Final = (
     Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
+    Reason("hex frame", "elsewhere", "VE.Direct: the frame is not part of a block"),
+    Reason("not available", "elsewhere", "a protocol: the device says that it has no value"),
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
     Reason("failed", "trouble", "a protocol has a defect: the link says which"),
     Reason("untold", "trouble", "a protocol: the item became no frame, and the protocol told no reason"),

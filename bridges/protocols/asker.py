@@ -312,7 +312,7 @@ class Asker(Translator[T], Generic[T, P]):
             self.wire.stats.reject("not a value")
             return None
         if value is None:
-            self.wire.stats.reject("no value")
+            self.wire.stats.reject("not available")
             return None
         return frame(place.tokens, write(self._form, value, place.row.unit, unix_s))
 

@@ -87,8 +87,8 @@ class BlockTranslator(Translator[bytes]):
 
     A block above `longest_bytes` is counted as `oversize`, one without an end as `unfinished`, and one whose
     check is wrong or that cannot be read by the reason in `Unfit`: no value of it is given out. A value that
-    the device does not have is counted as `no value`, and one that should be a number, where only numbers are
-    given out, as `not a value`.
+    the device does not have is counted as `not available`, and what should be a number and is none, where
+    only numbers are given out, as `not a value`.
     """
 
     def __init__(self, wire: Wire, root: Names, form: Form, gatherer: Gatherer) -> None:
@@ -143,7 +143,7 @@ class BlockTranslator(Translator[bytes]):
     def _count_lacking(self, field: Field) -> None:
         """Count a field without a value; text that `form` leaves out, as it says, is none."""
         if field.is_empty:
-            self.wire.stats.reject("no value")
+            self.wire.stats.reject("not available")
         elif field.is_number:
             self.wire.stats.reject("not a value")
 

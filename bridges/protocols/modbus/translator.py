@@ -202,7 +202,7 @@ class ModbusTranslator(Asker[bytes, Request]):
         order: Order = "BA" if swaps_bytes(place.coding.layout.order) else "AB"
         number = int(unpack(power, Layout("i16", 2, order)))
         if abs(number) > POWER_MAX:
-            self.wire.stats.reject("no value" if number == NO_POWER else "not a value")
+            self.wire.stats.reject("not available" if number == NO_POWER else "not a value")
             return None
         made = self._by_ten.get((id(place.row), number))
         if made is None:

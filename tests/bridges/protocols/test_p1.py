@@ -40,7 +40,7 @@ def of(line: str, **settings: Any) -> dict[str, str]:
 def test_each_line_is_a_value_under_its_channel_and_code() -> None:
     values, rejected, counts = heard(RECORD, WHOLE)
     assert values == VALUES
-    assert (rejected, counts) == ({"no value": 1}, (1, 0))
+    assert (rejected, counts) == ({"not available": 1}, (1, 0))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_meter_that_writes_no_crc_is_heard_if_that_is_asked_for() -> None:
 def test_a_meter_that_has_written_a_crc_is_never_believed_without_one() -> None:
     values, rejected, _ = heard(OLD, WHOLE, unsummed(["1-0:1.8.1(9*kWh)"]) + b"\r\n")
     assert values["m/1-0/1.8.1"] == "4321.075"
-    assert rejected == {"no value": 1, "no checksum": 1}
+    assert rejected == {"not available": 1, "no checksum": 1}
 
 
 def test_meters_that_end_lines_with_lf_and_one_that_names_no_channel() -> None:
@@ -185,10 +185,10 @@ def test_forms() -> None:
         found = dict(told(made.take([WHOLE], 0.0), *RECORD.names(), "m"))
         assert found["m/0-1/24.2.1"] == data
         assert ("m/0-0/1.0.0" in found) is (form == "json")
-        assert made.wire.stats.rejected == {"no value": 1}
+        assert made.wire.stats.rejected == {"not available": 1}
     made = translator(P1(form="number"))
     assert made.take([telegram(["1-0:1.7.0(2A)", "0-0:96.13.0(AB)", "1-0:1.8.0( - )"])], 0.0) == []
-    assert made.wire.stats.rejected == {"not a value": 1, "no value": 1}
+    assert made.wire.stats.rejected == {"not a value": 1, "not available": 1}
     assert P1(form="json").anew
     assert not RECORD.anew
 

@@ -35,7 +35,7 @@ def test_each_field_is_a_frame_and_what_is_no_number_is_text() -> None:
 def test_what_is_not_available_is_no_value_and_is_counted() -> None:
     values, rejected, _ = heard(ROOT, FIRST, block(MONITOR))
     assert values == {f"v/{label}": value for label, value in MONITOR.items() if label != "T"}
-    assert rejected == {"no beginning": 1, "no value": 1}
+    assert rejected == {"no beginning": 1, "not available": 1}
 
 
 @pytest.mark.parametrize("byte", b"\t\n\r\x00:!\x80\xff")
@@ -115,7 +115,7 @@ def test_forms() -> None:
     numbers = dict(told(made.take([FIRST], 0.0), *UNITS, "vedirect"))
     assert numbers["vedirect/I"] == struct.pack(">d", -120)
     assert not {"vedirect/LOAD", "vedirect/SER#", "vedirect/FW"} & set(numbers)
-    assert "no value" not in made.wire.stats.rejected
+    assert "not available" not in made.wire.stats.rejected
     made = translator(VeDirect(form="json"), unix_s=lambda now_s: 1e9 + now_s)
     made.take([FIRST], 0.0)
     known = dict(told(made.take([FIRST], 0.25), *VeDirect().names(), "vedirect"))

@@ -112,7 +112,7 @@ def test_no_value_and_what_is_none_are_counted_and_not_told() -> None:
     rows = (row(3, "a", type="i16", no_value=(0x8000,)), row(10, "b", type="ascii", length=1), row(4, "c"))
     line = bench(table(*rows), device).run(1)
     assert [shown for _, shown, _ in line.values] == ["c"]
-    assert line.rejected == {"no value": 1, "not a value": 1}
+    assert line.rejected == {"not available": 1, "not a value": 1}
 
 
 @FRAMINGS
@@ -187,7 +187,7 @@ def test_powers_of_ten_are_those_of_sunspec(power: int, settings: dict[str, Any]
     device.holding |= {3: 1200, 9: power}
     line = bench(table(row(3, "a", scale_register=9, **settings), row(10, "b")), device).run(0.9)
     assert line.of("a") == shown
-    assert line.rejected == ({} if shown else {"no value" if power == 0x8000 else "not a value": 1})
+    assert line.rejected == ({} if shown else {"not available" if power == 0x8000 else "not a value": 1})
 
 
 def test_the_time_of_a_value_is_the_middle_of_request_and_answer() -> None:

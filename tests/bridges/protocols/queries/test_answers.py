@@ -47,7 +47,7 @@ def test_an_answer_may_say_that_there_is_no_value(answer: str, settings: dict[st
     record = table(row("A?", "a", **settings))
     line = bench(record, TextDevice({"A?": answer})).run(3.5)
     assert line.of("a") == []
-    assert (line.rejected, line.master.condition) == ({"no value": 3}, "")
+    assert (line.rejected, line.master.condition) == ({"not available": 3}, "")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_a_dongle_is_set_up_and_read() -> None:
     assert device.asked[:4] == ["ATZ", "ATE0", "010C", "010D"]
     assert (device.asked.count("ATZ"), device.asked.count("ATE0")) == (1, 1)
     assert set(line.of("rpm")) == {b"1726"}
-    assert line.rejected == {"no value": 3}
+    assert line.rejected == {"not available": 3}
 
 
 def test_whoever_takes_over_begins_again() -> None:
