@@ -52,6 +52,8 @@ class Asked(Record):
             raise ValueError("write: true needs min and max: the values that the device may be given")
         if not self.write and (self.low, self.high) != (None, None):
             raise ValueError("min and max are of values that are written: add write: true")
+        if self.is_text and (self.low, self.high) != (None, None):
+            raise ValueError(f"min and max are of numbers, and type {self.value_type} is text")
         if self.low is not None and self.high is not None and not self.low <= self.high:
             raise ValueError("min is above max")
         if self.write and len(self.pattern) >= TOKENS_MAX:

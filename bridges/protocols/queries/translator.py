@@ -105,14 +105,10 @@ class QueriesTranslator(Asker[bytes, Question]):
     @property
     def _free_s(self) -> float:
         """The time of `Asker`: an answer that is owed keeps back what has an answer itself."""
-        free_s, drained_s = self._dialogue.free_s, self._dialogue.drained_s
-        if not self._commands or self._again is not None or self._opens:
-            return max(free_s, drained_s)
-        return (
-            free_s
-            if self._writings[id(self._commands.first.place.row)].find is None
-            else max(free_s, drained_s)
-        )
+        writes = self._commands and self._again is None and not self._opens
+        if writes and self._writings[id(self._commands.first.place.row)].find is None:
+            return self._dialogue.free_s
+        return max(self._dialogue.free_s, self._dialogue.drained_s)
 
     @property
     def _opens(self) -> bool:

@@ -16,6 +16,10 @@ from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
         ({"register": 0, "device": 256}, "out of range"),
         ({"register": 0, "write": True}, "needs min and max"),
         ({"register": 0, "write": True, "low": 2, "high": 1}, "min is above max"),
+        (
+            {"register": 0, "type": "ascii", "length": 2, "write": True, "low": 1, "high": 2},
+            "min and max are of numbers, and type ascii is text",
+        ),
         ({"register": 0, "low": 2}, "add write: true"),
         ({"register": 0, "kind": "input", "write": True, "low": 0, "high": 1}, "nothing can be written"),
         ({"register": 0, "kind": "coil", "type": "u16"}, "leave type out"),

@@ -29,6 +29,7 @@ VOLT = {"template": "VOLT {data}", "write": True, "low": 0, "high": 30}
             "write: true of text needs choices, or fits",
         ),
         ("A?", {**VOLT, "fits": "x"}, "fits is of text without choices"),
+        ("A?", {**VOLT, "type": "text", "fits": "x"}, "min and max are of numbers, and type text is text"),
         ("A?", {"type": "text", "scale": 2}, "type text has no scale"),
         ("A?", {"scale": 0}, "scale is not 0"),
         ("A?", {"choices": {"on": "yes"}}, "choices: an answer of type number is a number"),
