@@ -6,6 +6,8 @@ Source: Victron, VE.Direct Protocol, version 3.33, tables of fields. Devices hav
 from collections.abc import Mapping
 from typing import Final
 
+LABEL: Final = r"[A-Za-z][!-.0-~]{0,31}"
+"""An expression for a label, known or not."""
 _UNITS: Final = {
     "mV": "V V2 V3 VS VM VPV H7 H8 H15 H16",
     "mA": "I I2 I3 IL",

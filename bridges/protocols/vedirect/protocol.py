@@ -1,14 +1,15 @@
 """The record of VE.Direct."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bridges.items import Items
 from bridges.protocols.endings import without_end
-from bridges.protocols.protocol import Protocol, Way
+from bridges.protocols.protocol import Problem, Protocol, Way
 from bridges.protocols.rows import FormSetting
-from bridges.protocols.vedirect.labels import TEXTS, UNITS
+from bridges.protocols.vedirect.labels import LABEL, TEXTS, UNITS
 from bus.key_types import Names
 from bus.quantity.quantity import Quantity
 from bus.schema import Length, Range, Single
@@ -38,6 +39,11 @@ class VeDirect(Protocol):
     form: FormSetting = "text"
     longest_bytes: Annotated[int, Range(64, 65_536), "the longest block"] = 2048
 
+    def check(self) -> None:
+        for label in self.receive or ():
+            if re.fullmatch(LABEL, label) is None:
+                raise ValueError(f"receive: {label!r} is no label: write it as the device does, like SOC")
+
     @property
     def noun(self) -> str:
         return "a block of VE.Direct"
@@ -53,6 +59,14 @@ class VeDirect(Protocol):
     def way(self) -> Way:
         wanted = ((*self.root, label) for label in self.receive or ())
         return Way((self.root,) if self.receive is None else tuple(wanted))
+
+    def problems(self) -> Iterator[Problem]:
+        known = {label.upper(): label for label in self.names()}
+        for label in self.receive or ():
+            if (meant := known.get(label.upper(), label)) != label:
+                yield Problem(
+                    f'receive: no device is known that sends "{label}"; did you mean "{meant}"?', False
+                )
 
     def names(self) -> Iterator[str]:
         yield from (*UNITS, *TEXTS)

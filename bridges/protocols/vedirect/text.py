@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from bridges.protocols.blocks import FIELDS_MAX, Unfit
+from bridges.protocols.vedirect.labels import LABEL
 
 LAST: Final = b"\nChecksum\t"
 """What stands before the last byte of a block."""
@@ -17,7 +18,7 @@ END_BYTES: Final = len(LAST) + 1
 HEX_DIGITS_MAX: Final = 256
 _HEX: Final = re.compile(rb":(?<!%b:)[0-9A-Fa-f]{1,%d}\n" % (LAST, HEX_DIGITS_MAX))
 _HEX_BEGUN: Final = re.compile(rb":(?<!%b:)[0-9A-Fa-f]{0,%d}" % (LAST, HEX_DIGITS_MAX))
-_FIELD: Final = re.compile(r"([A-Za-z][!-.0-~]{0,31})\t([ -~]{0,255})")
+_FIELD: Final = re.compile(rf"({LABEL})\t([ -~]{{0,255}})")
 
 
 class Plain:

@@ -109,6 +109,16 @@ def test_labels_can_be_chosen_and_others_do_not_enter() -> None:
         VeDirect(receive=())
 
 
+def test_a_label_that_never_comes_is_refused_or_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ValueError, match="receive: 'SO C' is no label"):
+        VeDirect(receive=("V", "SO C"))
+    (problem,) = VeDirect(receive=("V", "soc", "XNEW")).problems()
+    assert (problem.text, problem.is_error) == (
+        'receive: no device is known that sends "soc"; did you mean "SOC"?',
+        False,
+    )
+
+
 def test_forms() -> None:
     made = translator(VeDirect(form="number"), unix_s=lambda now_s: 1e9 + now_s)
     made.take([FIRST], 0.0)
