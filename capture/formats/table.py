@@ -70,7 +70,7 @@ FORMATS: Final = (
     ),
     Format(
         key="csv",
-        help="table as SavvyCAN has it; those of others are read, too",
+        help="table of SavvyCAN; others are read, too",
         suffixes=(".csv",),
         reads="capture.formats.commas:read",
         writes="capture.formats.commas:Writer",
