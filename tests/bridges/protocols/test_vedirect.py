@@ -42,10 +42,9 @@ def test_what_is_not_available_is_no_value_and_is_counted() -> None:
 @pytest.mark.parametrize("after", [b"", HEX])
 def test_a_checksum_may_be_any_byte_and_is_there_at_once(byte: int, after: bytes) -> None:
     made = translator(ROOT)
-    made.take([FIRST], 0.0)
     one = summing_to(byte)
-    for piece in (one[:9], one[9:-1]):
-        assert made.take([piece], 0.0) == []
+    for number in FIRST + one[:-1]:
+        assert made.take([bytes([number])], 0.0) == []
     assert len(made.take([one[-1:]], 0.0)) == 1
     assert len(made.take([after + FIRST], 0.0)) == len(CHARGER)
     assert "checksum" not in made.wire.stats.rejected
@@ -57,6 +56,12 @@ def test_hex_frames_between_and_inside_of_a_block_are_no_part_of_it(at: int) -> 
     assert values["v/V"] == "26410"
     assert rejected == {"no beginning": 1, "hex frame": 4}
     assert counts == (1, len(FIRST))
+
+
+@pytest.mark.parametrize("at", range(1, len(HEX)))
+def test_a_hex_frame_that_comes_first_is_known_however_it_is_cut(at: int) -> None:
+    plain = Plain()
+    assert [plain.feed(HEX[:at]), plain.feed(HEX[at:])] == [(b"", 0), (b"", 1)]
 
 
 def test_a_colon_that_begins_no_hex_frame_is_text() -> None:
