@@ -124,11 +124,22 @@ def test_a_label_that_never_comes_is_refused_or_told_with_the_one_that_was_meant
     )
 
 
+def test_labels_have_up_to_32_characters_in_settings_as_in_blocks() -> None:
+    record, longest = VeDirect(root=("v",), receive=("L" * 32,)), block({"L" * 32: "1"})
+    assert list(heard(record, FIRST, longest)[0].values()) == ["1"]
+    assert heard(record, FIRST, block({"L" * 33: "1"}))[1] == {"no beginning": 1, "malformed": 1}
+    with pytest.raises(ValueError, match="receive"):
+        VeDirect(receive=("L" * 33,))
+
+
 def test_forms() -> None:
     made = translator(VeDirect(form="number"), unix_s=lambda now_s: 1e9 + now_s)
     made.take([FIRST], 0.0)
-    numbers = dict(told(made.take([FIRST], 0.0), *UNITS, "vedirect"))
+    fields = block(CHARGER, FW="159", XNEW="7", YNEW="07")
+    numbers = dict(told(made.take([fields], 0.0), *UNITS, "vedirect", "XNEW"))
     assert numbers["vedirect/I"] == struct.pack(">d", -120)
+    assert numbers["vedirect/XNEW"] == struct.pack(">d", 7)
+    assert len(numbers) == len({*CHARGER} & {*UNITS}) + 1
     assert not {"vedirect/LOAD", "vedirect/SER#", "vedirect/FW"} & set(numbers)
     assert "not available" not in made.wire.stats.rejected
     made = translator(VeDirect(form="json"), unix_s=lambda now_s: 1e9 + now_s)
@@ -162,4 +173,5 @@ def test_a_device_that_comes_back_is_heard_from_its_next_whole_block_on() -> Non
     assert made.wire.stats.rejected == {"no beginning": 1, "unfinished": 1}
     assert made.noise == len(FIRST) + 50 + 4
     assert made.take([FIRST[50:]], 0.0) == []
+    assert made.wire.stats.rejected == {"no beginning": 2, "unfinished": 1}
     assert len(made.take([FIRST], 0.0)) == len(CHARGER)
