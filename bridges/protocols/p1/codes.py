@@ -20,7 +20,7 @@ def _codes() -> Iterator[tuple[str, str]]:
     kinds = {1: "kW", 2: "kW", 15: "kW", 9: "kVA", 10: "kVA"} | dict.fromkeys(range(3, 9), "kvar")
     for kind, unit in kinds.items():
         yield from ((f"{kind}.8.{tariff}", f"{unit}h") for tariff in range(5))
-        yield from ((f"{kind + phase}.7.0", unit) for phase in _PHASES if kind + phase < 80)
+        yield from ((f"{kind + phase}.7.0", unit) for phase in _PHASES)
     for phase in _PHASES:
         yield f"{11 + phase}.7.0", "A"
         yield f"{12 + phase}.7.0", "V"

@@ -36,11 +36,12 @@ def lines_of(telegram: bytes) -> tuple[list[str], bool]:
 
     A line that begins with a value goes on with the line before. Raises `Unfit`: `checksum`, or `malformed`.
     """
-    stop = telegram.rindex(_LAST) + len(_LAST)
+    last = telegram.rindex(_LAST)
+    stop = last + len(_LAST)
     written = telegram[stop:].strip(_BLANK)
     if written and not _CRC.fullmatch(written):
         raise Unfit("malformed")
     if written and int(written, 16) != crc16(telegram[:stop], 0):
         raise Unfit("checksum")
-    text = telegram[: stop - 1].decode("latin-1").replace("\r", "").replace("\n(", "(")
+    text = telegram[:last].decode("latin-1").replace("\r", "").replace("\n(", "(")
     return [line for line in text.split("\n")[1:] if line], bool(written)

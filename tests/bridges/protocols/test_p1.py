@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bridges.protocols.p1.codes import UNITS
 from bridges.protocols.p1.lines import fields_of, parse
 from bridges.protocols.p1.protocol import P1, code_in
 from bus.quantity.forms import Form
@@ -68,6 +69,14 @@ def test_each_line_is_a_value_under_its_channel_and_code() -> None:
             "0-0:98.1.0(1)(1-0:1.6.0)(1-0:1.6.0)(230801000000S)(230705181500S)(01.862*kW)",
             {"m/0-0/98.1.0": "(1)(1-0:1.6.0)(1-0:1.6.0)(230801000000S)(230705181500S)(01.862*kW)"},
         ),
+        (
+            "0-0:98.1.0(1)(1-0:1.6.0)(1-0:1.6.0)(230801000000S)(230705181500S)(kW)(01.862)",
+            {"m/0-0/98.1.0": "(1)(1-0:1.6.0)(1-0:1.6.0)(230801000000S)(230705181500S)(kW)(01.862)"},
+        ),
+        (
+            "0-1:24.3.0(240117080000)(00)(60)(2)(0-1:24.2.1)(0-1:24.2.3)(1)",
+            {"m/0-1/24.3.0": "(240117080000)(00)(60)(2)(0-1:24.2.1)(0-1:24.2.3)(1)"},
+        ),
     ],
 )  # fmt: skip
 def test_lines_of_meters_of_the_field(line: str, values: dict[str, str]) -> None:
@@ -126,12 +135,17 @@ def test_a_meter_that_has_written_a_crc_is_never_believed_without_one() -> None:
     assert rejected == {"not available": 1, "no checksum": 1}
 
 
-def test_meters_that_end_lines_with_lf_and_one_that_names_no_channel() -> None:
-    data = b"/ESY5Q3DA1004 V3.04\n\n1.8.0*255(00032549.50*kWh)\n0.0.0(1336001560)\n!\n"
+@pytest.mark.parametrize("blank", [b"\n", b""])
+def test_meters_that_end_lines_with_lf_and_one_that_names_no_channel(blank: bytes) -> None:
+    data = b"/ESY5Q3DA1004 V3.04\n" + blank + b"1.8.0*255(00032549.50*kWh)\n0.0.0(1336001560)\n!\n"
     assert heard(OLD, data)[0] == {"m/1.8.0": "32549.5", "m/0.0.0": "1336001560"}
     known = Quantities(OLD.quantities()).find(pattern_of("m/1.8.0"))
     assert known is not None
     assert known.unit == "kWh"
+
+
+def test_a_telegram_without_a_line_is_one() -> None:
+    assert heard(OLD, b"/ESY5Q3DA1004\r\n!\r\n") == ({}, {}, (1, 0))
 
 
 def test_codes_can_be_chosen_of_one_channel_or_of_any() -> None:
@@ -166,6 +180,31 @@ def test_units_are_known_of_any_channel(pattern: str, unit: str) -> None:
     assert value_of(found, b"12.5") == ("12.5", 12.5)
 
 
+KINDS = {
+    "kWh": "1.8.0 1.8.1 1.8.2 1.8.3 1.8.4 2.8.0 2.8.1 2.8.2 2.8.3 2.8.4 15.8.0 15.8.1 15.8.2 15.8.3 15.8.4",
+    "kW": "1.4.0 1.5.0 1.6.0 2.4.0 2.5.0 2.6.0 16.7.0 17.0.0 1.7.0 21.7.0 41.7.0 61.7.0 "
+    "2.7.0 22.7.0 42.7.0 62.7.0 15.7.0 35.7.0 55.7.0 75.7.0",
+    "kVA": "9.7.0 29.7.0 49.7.0 69.7.0 10.7.0 30.7.0 50.7.0 70.7.0",
+    "A": "11.7.0 31.7.0 51.7.0 71.7.0 31.4.0 51.4.0 71.4.0",
+    "V": "12.7.0 32.7.0 52.7.0 72.7.0",
+    "Hz": "14.7.0",
+    "m3": "24.2.1 24.2.3 24.3.0",
+    "": "13.7.0 33.7.0 53.7.0 73.7.0 32.32.0 52.32.0 72.32.0 32.36.0 52.36.0 72.36.0 24.1.0 24.4.0 "
+    "96.14.0 96.3.10 96.7.9 96.7.19 96.7.21",
+}
+
+
+@pytest.mark.parametrize("unit", KINDS)
+def test_units_are_those_of_the_lists_of_grid_operators(unit: str) -> None:
+    assert {code for code, known in UNITS.items() if known == unit} == set(KINDS[unit].split())
+
+
+def test_a_value_is_described_at_the_channel_that_its_code_mostly_has() -> None:
+    every = {one.pattern for one in RECORD.quantities()}
+    for channel, code in (("0-1", "24.2.1"), ("0-0", "96.14.0"), ("0-0", "1.0.0"), ("1-0", "1.7.0")):
+        assert [one[1] for one in every if one[2:] == (code,)] == [channel]
+
+
 def test_times_identifiers_and_logs_are_text_also_where_they_are_digits() -> None:
     known = Quantities(RECORD.quantities())
     for pattern in ("m/0-0/1.0.0", "m/0-0/96.1.1", "m/1-0/99.97.0", "m/0-1/24.2.1/time"):
@@ -189,6 +228,8 @@ def test_forms() -> None:
     made = translator(P1(form="number"))
     assert made.take([telegram(["1-0:1.7.0(2A)", "0-0:96.13.0(AB)", "1-0:1.8.0( - )"])], 0.0) == []
     assert made.wire.stats.rejected == {"not a value": 1, "not available": 1}
+    digits = of("0-2:24.2.1(2401170815)(12.500*GJ)", form="json")["m/0-2/24.2.1/time"]
+    assert digits.startswith('{"v":"2401170815"')
     assert P1(form="json").anew
     assert not RECORD.anew
 
