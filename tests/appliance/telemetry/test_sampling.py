@@ -9,7 +9,7 @@ from bus.wire.frame import PUB, pack
 
 
 def message(sequence: int, size: int = 5) -> bytes:
-    return wrap(pack(PUB, (1,), bytes(size)), Envelope(7, sequence))
+    return wrap(pack(PUB, (1,), bytes(size)), Envelope(0x07FFFFFF, sequence))
 
 
 @pytest.mark.parametrize("one_in", [1, 2, 128, 256, 1024])
