@@ -15,6 +15,7 @@ from bus.wire.pattern import Pattern
 
 A, B, C, P = (("a",), ("b",), ("c",), ("p", "q"))
 KINDS = [Renaming(prefix=P), Renaming(strip=A), Renaming(strip=2), Renaming(rename=((A, B), (P, C)))]
+KINDS += [Renaming(rename=((A, P),))]
 HEADS = [(), A, B, C, P, (*A, *A), (*A, 7), ("a",) * 254, ("a",) * 255]
 
 
@@ -66,11 +67,13 @@ def test_mixed_messages_change_as_they_do_one_by_one(number: int, inward: bool) 
 @pytest.mark.parametrize("enveloped", [False, True])
 @pytest.mark.parametrize("kinds", [(1,), (1, 5)])
 @pytest.mark.parametrize("names", [("a",), ("a", "b", "c"), ("c", "x"), ("x", "y")])
+@pytest.mark.parametrize("more", [0, 253])  # tokens: two, and as many as a frame can have
 def test_a_long_run_is_cut_at_once_and_keeps_keys_and_data(
-    enveloped: bool, kinds: tuple[int, ...], names: tuple[str, ...]
+    enveloped: bool, kinds: tuple[int, ...], names: tuple[str, ...], more: int
 ) -> None:
     frames = [
-        pack(kinds[n % len(kinds)], Pattern(names[n % len(names)], n), n.to_bytes(2)) for n in range(1000)
+        pack(kinds[n % len(kinds)], Pattern(names[n % len(names)], *[7] * more, n), n.to_bytes(2))
+        for n in range(1000 if not more else 40)
     ]
     messages = [wrap(one, Envelope(9, n, 3)) for n, one in enumerate(frames)] if enveloped else frames
     for renaming in KINDS:

@@ -101,6 +101,7 @@ def test_of_an_answer_with_a_prompt_the_line_that_fits_counts() -> None:
     answer = "SEARCHING...\r41 0C 1A F8 \r\r"
     match = "41 ?0C (?P<data>.. ..)"
     assert read(answer, ">", match=match, type="hex", scale=0.25) == [b"1726"]
+    assert read("SEARCHING...\r41 0C 1A F8\r", ">", match=match, type="hex", scale=0.25) == [b"1726"]
     assert read("41 0D 32\r\r", ">", match="41 0D (?P<data>..)", type="hex") == [b"50"]
 
 
