@@ -23,6 +23,7 @@ def read(answer: str, end: str = "\n", form: Any = "text", **more: Any) -> list[
         ("FLUKE, 45,\xb5", {"type": "text"}, "FLUKE, 45,µ".encode()),
         ("S S     -  1.50 g", {"match": r"S [SD] *(?P<sign>-?) *(?P<data>[0-9.]+) g"}, b"-1.5"),
         ("S D        12.5 g", {"match": r"S [SD] *(?P<sign>-?) *(?P<data>[0-9.]+) g"}, b"12.5"),
+        ("21.5 \xb0C", {"match": "(?P<data>[0-9.]+) .C"}, b"21.5"),
         ("1A F8", {"type": "hex", "scale": 0.25}, b"1726"),
         ("0d", {"type": "hex", "offset": -40}, b"-27"),
         ("1", {"type": "text", "choices": {"0": "off", "1": "on"}}, b"on"),

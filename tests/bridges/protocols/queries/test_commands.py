@@ -62,11 +62,12 @@ def test_a_command_that_the_device_may_not_have_is_refused_and_not_sent(
 
 @pytest.mark.parametrize(
     ("data", "sent"),
-    [(b"PASS 12", 'DISP "PASS 12"'), (b'x";*RST', ""), (b"\x07", ""), (b"too long", ""), ("µ".encode(), "")],
+    [(b"PASS 12", 'DISP "PASS 12"'), (b'x";*RST', ""), (b"\x07", ""), (b"too long", ""), ("µ".encode(), "")]
+    + [("CAFÉ".encode(), 'DISP "CAFÉ"')],
 )
 def test_a_text_is_written_if_it_is_what_the_device_may_be_told(data: bytes, sent: str) -> None:
     device = TextDevice()
-    shown = row(None, "name", type="text", template='DISP "{data}"', write=True, fits="[A-Z0-9 ]{0,7}")
+    shown = row(None, "name", type="text", template='DISP "{data}"', write=True, fits="[A-Z0-9 ]{0,7}|CAF.")
     line = started(device, table(shown, row("A?", "a")))
     assert line.send(message("name/set", data)) == ("" if sent else "no command")
     line.run(2)

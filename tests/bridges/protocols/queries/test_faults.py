@@ -37,6 +37,12 @@ def test_a_device_that_is_silent_is_one_trouble_and_ends() -> None:
     assert line.master.condition == 'query "B?" is not answered; query "C?" is not answered'
 
 
+def test_where_one_text_is_asked_the_answer_after_none_is_no_doubt() -> None:
+    line = saying([], record=table(row("A?", "a"), timeout_ms=200), until_s=3)
+    assert line.rejected == {"no answer": 1}
+    assert line.of("a")
+
+
 def test_an_answer_without_its_end_is_told_with_what_came() -> None:
     line = saying(*[[(0.01, b"12.5\r")]] * 99, record=table(row("A?", "a"), timeout_ms=200), until_s=5)
     assert line.of("a") == []
@@ -49,6 +55,7 @@ def test_an_answer_that_is_too_long_is_counted_once_and_the_next_ones_are_right(
     many = [(0.01 + at / 100_000, b"1" * 25) for at in range(0, size, 25)]
     line = saying([*many, (1.2, b"\n")], record=table(timeout_ms=200, longest_bytes=40), until_s=8)
     assert line.rejected["oversize"] == 1
+    assert line.master.noise >= 25 * len(many)
     assert (set(line.of("a")), set(line.of("b")), set(line.of("c"))) == ({b"1"}, {b"2"}, {b"3"})
 
 

@@ -63,6 +63,13 @@ def test_whatever_is_said_to_a_text_of_begin_is_thrown_away() -> None:
     assert line.rejected == {}
 
 
+def test_a_text_with_an_answer_is_over_once_the_device_is_silent() -> None:
+    device = TextDevice({"ATE0": "OK"})
+    line = bench(table(begin=("ATE0",), timeout_ms=2000, silence_ms=100), device).run(4)
+    assert device.asked[:2] == ["ATE0", "A?"]
+    assert line.requests[1].at_s - line.requests[0].at_s < 0.3
+
+
 def test_no_command_is_sent_before_the_texts_of_begin() -> None:
     device = TextDevice()
     made = row("VOLT?", "volt", template="VOLT {data}", write=True, low=0, high=30)

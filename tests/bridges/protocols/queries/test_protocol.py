@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bridges.protocols.queries.protocol import Queries
+from bridges.protocols.queries.protocol import Queries, Query
 from bus.quantity.quantity import Quantity
 from tests.bridges.protocols.queries.bench import row, table
 
@@ -99,7 +99,9 @@ def test_check_tells_each_fault_in_a_line(record: Queries, words: str) -> None:
 
 
 def test_good_tables_have_no_problem() -> None:
-    assert list(table(row("A?", "a", match="(?P<data>.*)"), row(None, "b", **VOLT)).problems()) == []
+    read, fixed = Query(ask="C?", pattern=("c",)), row(None, "d", **{**VOLT, "low": 30})
+    rows = row("A?", "a", match="(?P<data>.*)"), row(None, "b", **VOLT), read, fixed
+    assert list(table(*rows).problems()) == []
 
 
 def test_what_others_need_to_know_is_in_the_record() -> None:
