@@ -4,7 +4,7 @@
 (loops of devices), `exclusive` (what only one part can have), `addresses`, `failover`, `budgets` of media,
 `messages` that cannot cross, `confined` wires, `keys`, `certificates` of gateways, `protocols`, `senders`
 on wires without sources, `subjects` of patterns, `unrecorded` wires, journals of `durable` trunks,
-`idle` bridges and settings, and `alarms`.
+`idle` bridges and settings, `alarms`, and `doubles` of values.
 Beside these, `exposure` is about who is let in, `actors` about who can act on devices, and `needs` about
 what a gateway needs of its machine.
 """

@@ -13,6 +13,7 @@ from topologies.checks.budgets import find_overloads
 from topologies.checks.certificates import find_lacking
 from topologies.checks.confined import find_confined
 from topologies.checks.cycles import find_cycles
+from topologies.checks.doubles import find_doubles
 from topologies.checks.durable import find_unkept
 from topologies.checks.exclusive import find_conflicts
 from topologies.checks.failover import find_gaps
@@ -71,6 +72,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *find_unrecorded(wiring),
         *find_oversized(topology),
         *find_alarms(wiring),
+        *find_doubles(wiring),
     ]
     return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
 
