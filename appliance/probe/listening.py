@@ -34,7 +34,7 @@ _IDS_SHOWN: Final = 16
 
 
 class Heard(NamedTuple):
-    """The finding at a device: its record, the name of the protocol ("" for TMQ or none), words, and the
+    """The finding at a device: its record, the name of the protocol ("" for TMQ), words, and the
     settings of the protocol."""
 
     medium: Medium
@@ -44,7 +44,10 @@ class Heard(NamedTuple):
 
 
 _NAMED: Final = "name a serial line, as /dev/ttyUSB0, or an interface of SocketCAN, as can0"
+_ELSE: Final = "what answers when it is asked joins by queries or modbus (docs/my-device.md)"
+_UNKNOWN: Final = "bytes"  # all comes in and nothing leaves; TMQ would write all of the bus to the device
 _INTERFACE = re.compile(r"[\w.-]{1,15}")
+_ENDPOINT = re.compile(r"[a-z][a-z0-9+]*:")
 Say = Callable[[str], None]
 
 
@@ -53,7 +56,7 @@ def listened(device: str, seconds: float, say: Say) -> Heard:
 
     `say(text)` tells what is being done. Raises `BusError` if the device cannot be opened.
     """
-    if "/" in device or os.path.exists(device):
+    if os.path.exists(device) or ("/" in device and not _ENDPOINT.match(device)):
         return _serial(os.path.abspath(device), seconds, say)
     if not _INTERFACE.fullmatch(device):
         raise BusError(
@@ -63,13 +66,13 @@ def listened(device: str, seconds: float, say: Say) -> Heard:
 
 
 def _serial(path: str, seconds: float, say: Say) -> Heard:
-    best, best_rate = Guess("", -1.0, "nothing came at any rate"), RATES[0]
+    best, best_rate = Guess("", -1.0, f"nothing came at any rate: {_ELSE}"), RATES[0]
     try:
         with _opened(path) as line:
             for rate in RATES:
                 say(f"{path}: listening at {rate} baud")
-                guess = of_bytes(_heard(line, rate, seconds))
-                if guess.share > best.share:
+                chunks = _heard(line, rate, seconds)
+                if chunks and (guess := of_bytes(chunks)).share > best.share:
                     best, best_rate = guess, rate
                 if best.share >= _SURE:
                     break
@@ -81,7 +84,8 @@ def _serial(path: str, seconds: float, say: Say) -> Heard:
         raise BusError(f"{path} is no serial line ({error.args[-1]}): {_NAMED}") from error
     words = f"{path}: {best.words} at {best_rate} baud" if best.share > 0 else f"{path}: {best.words}"
     medium = Uart(port=path, baud=best_rate, **best.line)
-    return Heard(medium, best.protocol.replace("tmq", ""), words, best.settings)
+    protocol = "" if best.protocol == "tmq" else best.protocol or _UNKNOWN
+    return Heard(medium, protocol, words, best.settings)
 
 
 @contextmanager

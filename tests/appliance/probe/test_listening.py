@@ -78,6 +78,8 @@ def test_nothing_is_sent_and_the_line_is_left_as_it_was(sensor: PtyPair) -> None
         ("/no/such", "No such file"),
         ("can99", "can99"),
         ("can:239.0.0.1?interface=udp_multicast", "name a serial line"),
+        ("tcp://127.0.0.1:5025", "name a serial line"),
+        ("uart:/dev/ttyUSB0?baud=9600", "name a serial line"),
     ],
 )
 def test_what_cannot_be_listened_to_is_said_in_one_line(device: str, words: str) -> None:
@@ -100,3 +102,32 @@ def test_a_scale_with_parity_and_lines_that_end_with_cr_is_proposed_as_it_is(
     ]
     assert side.protocol == Lines(delimiter="\r")
     assert side.medium == Uart(port=str(line.path), baud=115200, data_bits=7, parity="E")
+
+
+@pytest.mark.parametrize(
+    ("chunks", "words"),
+    [
+        ([], "nothing came at any rate: what answers when it is asked joins by queries or modbus"),
+        ([b"\x01\x02\x03"], "nothing that is known here"),
+    ],
+    ids=["silent", "unknown"],
+)
+def test_nothing_of_the_bus_is_written_to_a_device_that_is_not_known(
+    chunks: list[bytes], words: str, tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = PtyPair(tmp_path / "tty")
+    monkeypatch.setattr("appliance.probe.listening._heard", lambda *_: chunks)
+    assert main(["create", "-", "--gateway", "gw", "--yes", "--listen-to", str(line.path)]) == 0
+    line.close()
+    text = capsys.readouterr().out
+    (side,) = [one for one in loads(text).bridges["media"].at("gw") if one.medium is not None]
+    assert words in text
+    assert side.denied.outward == ((),)
+
+
+def test_what_came_at_a_later_rate_alone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = PtyPair(tmp_path / "tty")
+    heard = iter([[], [b"\x01\x02\x03"]])
+    monkeypatch.setattr("appliance.probe.listening._heard", lambda *_: next(heard, []))
+    assert "nothing that is known here" in listened(str(line.path), 0.01, lambda _: None).words
+    line.close()
