@@ -275,6 +275,7 @@ class Queries(Asking):
         for row in self.queries:
             for key, expression in row.expressions.items():
                 yield from expression_problems(key, (expression,), False, row.where)
+        yield from _wholes(self.queries)
         for key in ("delimiter", "answer_delimiter"):
             text = self.sent_end if key == "delimiter" else self.answer_delimiter
             yield from escape_problems(key, text or "")
@@ -287,3 +288,11 @@ class Queries(Asking):
 def named(row: Query) -> str:
     """Return the name of a query, for people: what is sent."""
     return f'query "{row.template if row.ask is None else row.ask}"'
+
+
+def _wholes(rows: Sequence[Query]) -> Iterator[Problem]:
+    """Yield rows whose `match` does not say where in an answer the number is."""
+    for row in rows:
+        if row.match is not None and row.type != "text" and f"(?P<{DATA}>" not in row.match:
+            text = f"match: the whole answer has to be a number, unless a group says where it is: (?P<{DATA}>"
+            yield Problem(f"{text}[0-9.]+)", is_error=False, where=row.where)

@@ -85,10 +85,17 @@ def test_a_table_that_does_not_fit_together_is_refused(rows: Any, settings: Any,
     [
         (table(row("A?", "a"), row("B?", "a")), "the pattern a is that of another value"),
         (table(row("A?", "a", **VOLT), row("B?", "a/set")), "the pattern a/set is that of another value"),
-        (table(row("A?", "a", match="(")), "match: (: RE2 does not take it: missing ): ("),
+        (
+            table(row("A?", "a", match="(?P<data>")),
+            "match: (?P<data>: RE2 does not take it: missing ): (?P<data>",
+        ),
         (table(row("A?", "a", **VOLT, ack="a**")), "ack: a**: RE2 does not take it"),
         (table(delimiter=r"\r"), r"delimiter: \r is a backslash and 'r': write it in double quotes"),
         (table(answer_delimiter=r"\n"), r"answer_delimiter: \n is a backslash and 'n'"),
+        (
+            table(row("A?", "a", match="[0-9]+ kg")),
+            "match: the whole answer has to be a number, unless a group",
+        ),
         (table(pause_ms=500), "at their poll_ms, the pauses between queries alone take 150% of the time"),
     ],
 )
