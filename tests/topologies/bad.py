@@ -49,6 +49,11 @@ BAD = {
     "a brace that is missing": Bad(
         ONE + "buses: {p: {on: a}\nevents: p\n", 4, "is a brace or a comma missing"
     ),
+    "a question without quotes": Bad(
+        side("tcp: {host: h, port: 5025}, protocol: {queries: {queries: [{ask: VOLT?, pattern: v}]}}"),
+        4,
+        "text with a ? in brackets or braces needs quotes",
+    ),
     "MQTT without its package": Bad(side("mqtt: 'mqtt://h:1883'"), 4, "package of its own"),
     "a protocol of others": Bad(side("opcua: /dev/x"), 4, "OPC UA are not translated"),
     "a protocol as a medium": Bad(side("modbus: /dev/x"), 4, "protocol: {modbus: ...}"),

@@ -45,7 +45,7 @@ def find_actors(wiring: Wiring) -> Iterator[Finding]:
         for names in leaving:
             groups.setdefault(_sources(wiring, joint, flow, tokens(names)), []).append(text_of(names))
         for sources, patterns in groups.items():
-            for found in _told(joint, _some(patterns), sources):
+            for found in _told(joint, patterns, sources):
                 if (key := (joint.side.where, found.text)) not in seen:
                     seen.add(key)
                     yield found
@@ -81,13 +81,14 @@ def _other_sides(wiring: Wiring, joint: Joint) -> Flow:
     return Flow(wiring.topology, list(others))
 
 
-def _told(joint: Joint, patterns: str, sources: tuple[Source, ...]) -> Iterator[Finding]:
-    medium, place = joint.side.medium, joint.side.where
+def _told(joint: Joint, found: list[str], sources: tuple[Source, ...]) -> Iterator[Finding]:
+    medium, place, patterns = joint.side.medium, joint.side.where, _some(found)
+    act = "acts" if len(found) == 1 else "act"
     label = joint.wire if medium is None else medium.label()
     places = _some([one.name for one in sources]) or "nothing in this file"
-    yield note(place, f"{patterns} acts on {label}, and can come from {places}")
+    yield note(place, f"{patterns} {act} on {label}, and can come from {places}")
     if opened := [one.name for one in sources if one.is_open]:
-        text = f"whoever reaches {_some(opened)} can send {patterns}, which acts on {label}"
+        text = f"whoever reaches {_some(opened)} can send {patterns}, which {act} on {label}"
         advice = "list who may (peers), ask for certificates, or listen on 127.0.0.1"
         yield warning(place, f"{text}: {advice} (docs/security.md)")
 

@@ -32,6 +32,7 @@ _ADVICE = {
     "expected <block end>": f": {_INDENT} Items of a list begin with `- `",
     "could not find expected ':'": ": a key ends with a colon and a blank; what belongs to it is indented",
     "found character '\\t'": ": indent with blanks, not with tabs",
+    "but got '?'": ': text with a ? in brackets or braces needs quotes, as in "MEAS:VOLT?"',
     "expected ',' or ']'": ": is a bracket or a comma missing?",
     "expected ',' or '}'": ": is a brace or a comma missing? A mapping is written {key: value}",
     "found unknown escape character": ": in double quotes a backslash begins an escape: use single quotes",

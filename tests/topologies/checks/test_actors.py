@@ -30,6 +30,11 @@ def test_each_pattern_is_told_with_where_it_can_come_from() -> None:
     assert told() == ["note: show acts on uart /dev/ttyS9 115200, and can come from tcp://127.0.0.1:7001"]
 
 
+def test_several_patterns_act() -> None:
+    (text,) = told(lines="receive: says, send: {show: x, say: y}")
+    assert text.startswith("note: show, say act on uart")
+
+
 def test_a_side_without_send_is_acted_on_by_nobody() -> None:
     assert told(lines="receive: says") == []
     assert told(side=", deny: {in: show}")[0].endswith("can come from nothing in this file")
