@@ -170,9 +170,9 @@ class Monitor:
         self._links[link] = now
         if now == before or told or (before is None and link.state == "opening"):
             return
-        words = " ".join(word for word in (link.condition, link.state) if word not in ("", "unknown"))
         fault = link.fault if link.state != "up" else ""
-        cause = f"{words}: {fault}" if fault else words
+        words = [word for word in (link.state, link.condition, fault) if word not in ("", "unknown")]
+        cause = ": ".join(words)
         self.record("link", row.source, cause, logging.INFO, losses=link.losses)
 
     def _scan_loops(self, hub: Hub) -> None:

@@ -99,8 +99,8 @@ def test_error_counters_that_change_are_no_events(parts: Parts, monitor: Monitor
         monitor.scan(number)
     parts.link.condition = "error-active"
     monitor.scan(100)
-    first = "error-passive: error counters 0 sending, 9 receiving up"
-    assert causes(monitor) == [("link", first), ("link", "error-active up")]
+    first = "up: error-passive: error counters 0 sending, 9 receiving"
+    assert causes(monitor) == [("link", first), ("link", "up: error-active")]
 
 
 def test_a_link_logs_its_own_troubles_and_the_log_has_them_once(

@@ -95,7 +95,7 @@ async def test_a_controller_that_is_bus_off(monkeypatch: pytest.MonkeyPatch, tmp
             assert page.run(FITS)
             page.until(SHOWN.format("[data-list=rows]", "▲ bus-off"))
             page.until(SHOWN.format("[data-list=rows]", OFF.partition(": ")[2]))
-            page.until(SHOWN.format("[data-list=events]", "bus-off up"))
+            page.until(SHOWN.format("[data-list=events]", "up: bus-off"))
             page.until(SHOWN.format("[data-list=alarms]", "not up for 1 s"))
             asked = "fetch('{}').then(async (one) => [one.status, await one.text()])"
             assert page.run(asked.format("ready")) == [503, f"bridge axis@gw: {OFF}\n"]
