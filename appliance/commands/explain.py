@@ -4,7 +4,8 @@ With `--live` a marked frame is sent through gateways that run, and each hop tha
 """
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from json import dumps
 from pathlib import Path
 from shlex import quote
@@ -82,8 +83,7 @@ def run(options: argparse.Namespace) -> int:
 def _planned(options: argparse.Namespace, rehearsal: Rehearsal) -> int:
     known = {name: f"--from {quote(name)}" for name in rehearsal.starts()}
     if options.start is None:
-        print("\n".join(known))
-        return 0
+        return _listed(known)
     start = chosen(list(known), options.start, list(known.values()))
     name, pattern = list(known)[start], text_of(options.pattern)
     hops = list(
@@ -104,8 +104,7 @@ def _live(options: argparse.Namespace) -> int:
         told = no_process_text(options.file, options.gateway, options.run_directory, others)
         raise BusError("\n".join([told, *failed]))
     if options.start is None:
-        print("\n".join(f"{start.link} (on {start.running.answer.gateway})" for start in known))
-        return 0
+        return _listed(f"{start.link} (on {start.running.answer.gateway})" for start in known)
     start = known[chosen([one.link for one in known], options.start, [_typed(one) for one in known])]
     mark, seconds, pattern = new_mark(), options.seconds or TRACE_S, text_of(options.pattern)
     frame = pack(PUB, pattern_of(pattern), f"{options.data}{mark}".encode(errors="surrogateescape"))
@@ -115,6 +114,13 @@ def _live(options: argparse.Namespace) -> int:
     else:
         print("\n".join(trace_lines(seen, pattern, seconds)))
     return int(not seen.delivered)
+
+
+def _listed(links: Iterable[str]) -> int:
+    """Print the links by which a frame can come in, and what to do with them."""
+    print("\n".join(links))
+    print("--from LINK says by which of these the frame comes in", file=sys.stderr)
+    return 0
 
 
 def _typed(start: Start) -> str:

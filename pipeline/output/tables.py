@@ -29,9 +29,9 @@ def text(columns: Sequence[str], rows: Iterable[Sequence[Any]], most: int | None
     if most is None or _wide(made) <= most:
         return _lines([made])
     same = [column for column in made if len(cells) > 1 and len(set(column[1:])) == 1]
-    words = ", ".join(f"{column[0].strip()} {column[1].strip()}" for column in same)
+    words = ", ".join(f"{column[0].strip()} {column[1].strip()}" for column in same if column[1].strip())
     in_all = [fill(f"in every row: {words}", most, initial_indent="  ", subsequent_indent="    ",
-                   break_long_words=False, break_on_hyphens=False)] if same else []  # fmt: skip
+                   break_long_words=False, break_on_hyphens=False)] if words else []  # fmt: skip
     rest = [column for column in made if column not in same] or made
     return "\n".join([*in_all, _lines(list(_groups(rest, most)))])
 

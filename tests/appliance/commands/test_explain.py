@@ -165,3 +165,12 @@ def test_a_link_that_is_ambiguous_is_offered_as_it_can_be_typed(tmp_path: Path, 
     )
     assert main(["explain", "a", "--from", "hall", str(file)]) == 1
     assert "  --from 'bus hall: listen tcp://127.0.0.1:5002'" in capsys.readouterr().err.splitlines()
+
+
+def test_the_list_of_links_says_what_to_do_with_it(tmp_path: Path, capsys: Out) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("name: t\ngateways: {gw: {}}\nbuses: {hall: {on: gw, listen: 'tcp://127.0.0.1:5001'}}\n")
+    assert main(["explain", "a", str(file)]) == 0
+    said = capsys.readouterr()
+    assert said.out == "bus hall: listen tcp://127.0.0.1:5001\n"
+    assert said.err == "--from LINK says by which of these the frame comes in\n"

@@ -32,6 +32,13 @@ def test_columns_with_one_value_are_named_once() -> None:
     assert shown.count("here") == 2
 
 
+def test_a_column_that_is_empty_in_every_row_is_not_named() -> None:
+    shown = text([*COLUMNS, "unit"], [[*row, ""] for row in ROWS], 120)
+    assert shown.splitlines()[0] == "  in every row: from_gateway here, to_gateway here"
+    only = text(["unit", *COLUMNS[:1]], [["", "a" * 70], ["", "b" * 70]], 60)
+    assert "in every row" not in only
+
+
 def test_a_single_wide_row_keeps_its_headings() -> None:
     shown = text(COLUMNS, ROWS[:1], 80)
     assert "in every row" not in shown
