@@ -44,7 +44,8 @@ class Notice(NamedTuple):
 
     def line(self) -> str:
         """Return the notice in a line, such as the subject of a mail."""
-        return plain(f"[{self.system}] {self.alarm} {self.state}: {self.of}: {self.text or self.cause}")
+        words = at_stage(self.state, self.text or self.cause)
+        return plain(f"[{self.system}] {self.alarm} {self.state}: {self.of}: {words}")
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a mail."""
@@ -52,6 +53,11 @@ class Notice(NamedTuple):
         yield ""
         for name, value in self.record().items():
             yield f"{name}: {plain(str(value))}"
+
+
+def at_stage(stage: Stage, words: str) -> str:
+    """Return the words of why an alarm was raised, as they hold at a stage: of a cleared one no more."""
+    return f"was: {words}" if words and stage == "cleared" else words
 
 
 def notice_of(system: str, gateway: str, alarm: str, spec: AlarmSpec, state: State) -> Notice:

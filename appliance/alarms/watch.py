@@ -20,7 +20,7 @@ from appliance.alarms.book import SUBJECTS, Book, Deed
 from appliance.alarms.ears import Ears
 from appliance.alarms.keeping import Keeper, packed, unpacked
 from appliance.alarms.links import Accounts, LinkValues, by_part, meant
-from appliance.alarms.notice import Notice, notice_of
+from appliance.alarms.notice import Notice, at_stage, notice_of
 from appliance.alarms.states import State
 from appliance.alarms.telling import MakeOutlet, Teller
 from appliance.parts.bus import BusPart
@@ -266,7 +266,8 @@ class AlarmWatch:
         state, spec = deed.state, deed.alarm.spec
         level = {"raised": _LEVELS[spec.severity], "cleared": logging.INFO}.get(state.stage, logging.WARNING)
         by = f" by {state.by}" if state.stage == "acknowledged" else ""
-        words = f"{state.of}: {state.stage}{by}: {_words(spec.text, state.cause)}"
+        why = at_stage(state.stage, _words(spec.text, state.cause))
+        words = f"{state.of}: {state.stage}{by}: {why}"
         self._record("alarm", f"alarm {deed.alarm.name}", words, level, number=state.number)
         self._dirty = True
 

@@ -126,6 +126,16 @@ def test_it_is_an_event_a_reason_of_the_health_and_a_row_of_the_status(plant: Si
     assert all(row["balance"] == 0 for hub in status["hubs"] for row in hub["links"])
 
 
+def test_what_is_cleared_is_told_of_as_what_was(plant: SimulatedPlant) -> None:
+    for value in (b"9", b"5"):
+        plant.send("hall", "fridge/1", value)
+        plant.wait(5)
+    events = snapshot(plant.gateways["gw-a"].view())["events"]
+    causes = [event["cause"] for event in events if event["kind"] == "alarm"]
+    assert "cleared: was: too warm" in causes[-1]
+    assert [one.notice.line() for one in plant.told if ": was: too warm" in one.notice.line()]
+
+
 def test_what_is_acknowledged_must_be_there(plant: SimulatedPlant) -> None:
     with pytest.raises(KeyError):
         plant.gateways["gw-a"].alarms.acknowledge("warmth", "", "ann")
