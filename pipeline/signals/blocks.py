@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from bridges.protocols.dbc.columns import PAD, Decoder, Frames, Series, grouped, texts_of
 from bridges.protocols.dbc.j1939.joining import Joiner
-from bus import events, logs
+from bus import events
 from bus.names import Names
 from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
@@ -33,6 +33,7 @@ COLUMNS: Final = ("ts_ns", "kind", "hub", "bus", "dir", "tokens", "payload")
 _KINDS, _WAYS = 8, 2
 _FLAGS_MAX: Final = 0xFF  # the token behind the identifier of an FD frame
 _PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
+_OURS: Final = events.PATTERN[0]  # events, the log, alarms, gateways, questions for values
 _HEAD, _SIZE, _CLASSIC, _FD = 8, 4, 16, 72  # of can_frame and canfd_frame
 
 Array = npt.NDArray[Any]
@@ -254,7 +255,7 @@ class Reader:
         for code, some in grouped(codes, len(firsts)):
             first = rows[firsts[code]]
             tokens = tuple(lists.values[lists.starts[first] : lists.ends[first]].tolist())
-            if tokens[: len(events.PATTERN)] == events.PATTERN or tokens[: len(logs.PATTERN)] == logs.PATTERN:
+            if tokens[0] == _OURS:
                 continue
             pattern, above, last = self._pattern(tokens)
             if self.wanted.ends and not self._may_be_wanted(pattern):

@@ -237,8 +237,10 @@ def test_a_form_that_is_given_is_that_of_the_longest_beginning() -> None:
     }  # fmt: skip
 
 
-def test_events_and_the_log_are_no_signals_and_neither_are_messages_that_are_no_frames() -> None:
-    assert blocks_of([Seen(1, "buscoupler/event", b"5"), Seen(2, "/", b"5")], Wanted()) == []
+def test_what_gateways_say_is_no_signal_and_neither_are_messages_that_are_no_frames() -> None:
+    own = ("event", "log/gw/error", "alarm/gw/high", "gateway/gw", "values/ask")
+    rows = [Seen(ms, f"buscoupler/{one}", b"5") for ms, one in enumerate(own)]
+    assert blocks_of([*rows, Seen(9, "/", b"5")], Wanted()) == []
 
 
 @pytest.mark.parametrize(
