@@ -64,11 +64,14 @@ class Terminal:
             self._shown = max(map(int, _PROMPT.findall(self.seen)), default=self._shown)
 
     def wait(self, expected: str) -> None:
-        """Wait until all lines have appeared, in order. A line `^C` is a key that is pressed then."""
+        """Wait until all lines have appeared, in order, and for the prompt if a key was to end what runs: a
+        gateway finishes its capture behind its last line. A line `^C` is a key that is pressed then."""
         for number, part in enumerate(re.split(r"^\^C\n", expected, flags=re.MULTILINE)):
             if number:
                 self.type("^C")
             self._wait(part)
+        if self._is_ending:
+            self.finish()
 
     def _wait(self, expected: str) -> None:
         end_s = time.monotonic() + WAIT_S
