@@ -207,7 +207,7 @@ class Reader:
             yield from _strangers(decoder, frames, bus, root or "/", at)
             return
         joiner = self._joiners[*at.origin, root]
-        for series in (*decoder.decode(frames).series, *decoder.joined(frames, at.ts_ns / 1e9, joiner)):
+        for series in decoder.decode(frames, at.ts_ns, joiner).series:
             source = () if series.source is None else (str(series.source),)
             pattern = "/".join((*((root,) if root else ()), series.message.name, *source))
             block = _block(series, bus, pattern, at)

@@ -95,27 +95,28 @@ class Decoder:
         self._wide = dict[int, int]()
         self._sorted = np.empty(0, np.uint32), np.empty(0, np.int32)
 
-    def decode(self, frames: Frames) -> Decoded:
-        """Return the values of all signals in a batch of frames."""
+    def decode(self, frames: Frames, ts_ns: Array | None = None, joiner: Joiner | None = None) -> Decoded:
+        """Return the values of all signals in a batch of frames.
+
+        With a `joiner` and the times of frames, also those of long messages: at the row of the last part.
+        """
         codes = self._codes(frames.identifiers)
         series, counts = list[Series](), [0, 0]
         groups = dict(grouped(codes, len(self._messages) + _FIRST))
         foreign = groups.pop(_NONE, codes[:0])
-        groups.pop(_PART, None)
+        parts = groups.pop(_PART, None)
         for code, rows in groups.items():
             identifier, message = self._messages[code - _FIRST]
             part = _Part(frames, rows, message, identifier & 0xFF if message.is_j1939 else None, counts)
             series += part.series(compile_message(message).groups[0], None)
+        if joiner is not None and ts_ns is not None and parts is not None:
+            series += self._joined(frames, parts, ts_ns[parts] / 1e9, joiner)
         return Decoded(series, len(foreign), *counts)
 
-    def joined(self, frames: Frames, times_s: Array, joiner: Joiner) -> list[Series]:
-        """Return the values of the long messages of which the last part is among frames at these times: their
-        rows are those of the last parts."""
-        if self._wholes is None:
-            return []
-        rows = np.flatnonzero(self._codes(frames.identifiers) == _PART)
-        found = list(_wholes(frames, rows, times_s[rows], joiner))
-        if not found:
+    def _joined(self, frames: Frames, parts: Array, times_s: Array, joiner: Joiner) -> list[Series]:
+        """Return the values of the long messages that these rows of parts complete."""
+        found = list(_wholes(frames, parts, times_s, joiner))
+        if not found or self._wholes is None:
             return []
         last = np.array([row for row, _, _ in found], np.int64)
         whole = _framed([(identifier, data) for _, identifier, data in found])

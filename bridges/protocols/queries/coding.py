@@ -11,7 +11,7 @@ from bus.quantity.scale import PLAIN, Number, Scale, decimal_of
 
 Kind = Literal["number", "text", "hex"]
 Raw = int | Decimal | str
-"""What stands in an answer: a number, or text."""
+"""The content of an answer: a number, or text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from bus.text import plain
 DOUBTED: Final = "late answer"
 """The fault of an answer that may be that to a query before."""
 WINDOW_S, WINDOW_TIMES = 5.0, 10
-"""How late an answer may at most be that is not misread: so long, or so many timeouts."""
+"""The greatest delay of an answer that is not misread: so many seconds, or so many timeouts."""
 _SHOWN_BYTES = 48
 
 

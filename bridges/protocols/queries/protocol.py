@@ -30,7 +30,7 @@ from bus.schema import AnyText, Check, Key, Length, Range, Single, check_fields
 from bus.wire.frame import DATA_BYTES_MAX
 
 SHORT_BYTES = 8
-"""What an answer is taken to have, where `check` compares the table with the line."""
+"""The length that an answer is taken to have, where `check` compares the table with the line."""
 
 
 def _check_bytes(text: str) -> None:

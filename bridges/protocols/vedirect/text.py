@@ -12,7 +12,7 @@ from bridges.protocols.blocks import FIELDS_MAX, Unfit
 from bridges.protocols.vedirect.labels import LABEL
 
 LAST: Final = b"\nChecksum\t"
-"""What stands before the last byte of a block."""
+"""The bytes that stand before the last one of a block."""
 END: Final = re.compile(LAST + rb"[\x00-\xff]")
 END_BYTES: Final = len(LAST) + 1
 HEX_DIGITS_MAX: Final = 256

@@ -14,7 +14,7 @@ from bridges.protocols.dbc.j1939.joining import Joiner
 from bridges.protocols.dbc.j1939.transport import announce, packets
 from tests.bridges.protocols.dbc.dbc_support import GNSS, SAIL, TRUCK, WHOLE, fast
 
-EACH_S = 0.001
+EACH_NS = 1_000_000
 
 
 def columns(frames: list[CanFrame]) -> Frames:
@@ -25,8 +25,8 @@ def columns(frames: list[CanFrame]) -> Frames:
 
 
 def joined(decoder: Decoder, joiner: Joiner, frames: list[CanFrame], first: int = 0) -> list[Series]:
-    times_s = (first + np.arange(len(frames))) * EACH_S
-    return decoder.joined(columns(frames), times_s, joiner)
+    ts_ns = (first + np.arange(len(frames))) * EACH_NS
+    return decoder.decode(columns(frames), ts_ns, joiner).series
 
 
 def by_row(found: list[Series], first: int = 0) -> dict[tuple[int, int | None, str], float]:
