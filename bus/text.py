@@ -115,6 +115,14 @@ def plain_lines(text: str) -> str:
     return "\n".join(map(plain, text.split("\n")))
 
 
+def decoded(data: bytes) -> str:
+    """Return bytes as text: UTF-8, or else Latin-1, as old devices and programs write it."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 def said(data: bytes) -> str:
     """Return the beginning of what a peer said as one line, fit for a log; "" if it is not plain text."""
     text = _TELNET.sub(b"", data).decode(errors="replace")

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Final
 
+from bus.text import decoded
 from capture.formats.columns import Builder
 from capture.formats.dates import date_ns
 from capture.formats.source import Source, line_blocks
@@ -29,7 +30,7 @@ class LineReader(ABC):
         """Read all frames. Lines that are neither a frame nor a piece of a header are left out, and told."""
         for block in line_blocks(self._source, self.is_whole):
             for line in block.splitlines():  # of text, other characters would end a line too
-                self._take(_text(line))
+                self._take(decoded(line))
             if len(self.built):
                 yield self.built.take()
 
@@ -62,11 +63,3 @@ class LineReader(ABC):
 
         ValueError, KeyError and ArithmeticError say that it is none.
         """
-
-
-def _text(line: bytes) -> str:
-    """Decode a line in UTF-8, or of old Windows."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line.decode("latin-1")

@@ -5,6 +5,7 @@ from typing import Any
 from bridges.protocols.lines.places import DATA, SIGN, Shape, places_of
 from bus.extras import lacking
 from bus.key_types import Names
+from bus.text import decoded
 
 _MEMORY_BYTES = 1 << 20
 
@@ -49,7 +50,7 @@ class Finder:
             return None
         groups = {_name(name): value for name, value in match.groupdict().items()}
         try:
-            tokens = self._shape.tokens({name: _text(value) for name, value in groups.items() if value})
+            tokens = self._shape.tokens({name: decoded(value) for name, value in groups.items() if value})
         except KeyError:
             return None
         minus = b"-" if groups.get(self._sign) == b"-" else b""
@@ -58,10 +59,3 @@ class Finder:
 
 def _name(name: "str | bytes") -> str:
     return name.decode() if isinstance(name, bytes) else name
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")

@@ -8,6 +8,7 @@ from typing import Literal
 from bus.quantity.coding import check_range
 from bus.quantity.forms import Form, Value, read, text_in, text_of
 from bus.quantity.scale import PLAIN, Number, Scale, decimal_of
+from bus.text import decoded
 
 Kind = Literal["number", "text", "hex"]
 Raw = int | Decimal | str
@@ -33,7 +34,7 @@ class TextCoding:
 
         Raises ValueError for an answer that is no value.
         """
-        text = text_said(data)
+        text = decoded(data).strip()
         if text in self.no_value or (raw := raw_in(self.kind, text)) in self.no_value:
             return None
         if not as_number and raw in self.choices:
@@ -81,14 +82,6 @@ class TextCoding:
         if not text.isprintable() or self.fits is None or not self.fits(data):
             raise ValueError(f'"{text[:32]}" is not what the device may be told')
         return data
-
-
-def text_said(data: bytes) -> str:
-    """Return what a device said as text, without the blanks around it: UTF-8, or else Latin-1."""
-    try:
-        return data.decode().strip()
-    except UnicodeDecodeError:
-        return data.decode("latin-1").strip()
 
 
 def raw_in(kind: Kind, text: str) -> Raw:

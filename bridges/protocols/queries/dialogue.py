@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 from bridges.protocols.asker import AWAY_S, Outcome
 from bridges.protocols.delimited import Cutter
 from bridges.protocols.queries.answers import Find
-from bridges.protocols.queries.coding import text_said
 from bridges.protocols.queries.protocol import Queries
-from bus.text import plain
+from bus.text import decoded, plain
 
 DOUBTED: Final = "late answer"
 """The fault of an answer that may be that to a query before."""
@@ -227,4 +226,4 @@ class Dialogue:
 
 
 def _shown(data: bytes) -> str:
-    return f'"{plain(" ".join(text_said(data[:_SHOWN_BYTES]).split()))}"'
+    return f'"{plain(" ".join(decoded(data[:_SHOWN_BYTES]).split()))}"'
