@@ -88,7 +88,17 @@ class Board:
         self._heard = b""
 
     def enter(self) -> None:
-        """Interrupt the running program and enter the raw REPL. A running node ends only by a reset."""
+        """Interrupt the running program and enter the raw REPL, with the empty heap of a soft reset.
+
+        What was interrupted may have left a heap that takes not even a line. A running node ends only by a
+        reset of the board.
+        """
+        self._interrupt()
+        self._write(b"\x01\x04")
+        self.wait_for(b"soft reboot")
+        self._interrupt()
+
+    def _interrupt(self) -> None:
         end_s = time.monotonic() + self._timeout_s
         while _BANNER not in self._heard:
             if time.monotonic() > end_s:

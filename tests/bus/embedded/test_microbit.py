@@ -172,6 +172,19 @@ def test_other_parts_fit_too(microbit: Microbit, parts: list[str]) -> None:
         assert board.heap_bytes() > HEAP_LEFT_BYTES
 
 
+def test_the_loader_begins_with_an_empty_heap_whatever_ran_before(microbit: Microbit) -> None:
+    with opened(microbit.path) as board:
+        board.enter()
+        empty = board.heap_bytes()
+        board.run("x=[]")
+        with pytest.raises(BoardError, match="MemoryError"):
+            board.run("while 1:x=[x]")
+        with pytest.raises(BoardError, match="MemoryError"):
+            board.run("import os;print(os.listdir())")
+        board.enter()
+        assert board.heap_bytes() == empty
+
+
 def test_a_mistake_in_the_program_is_shown(microbit: Microbit) -> None:
     with opened(microbit.path) as board, pytest.raises(BoardError, match="NameError"):
         load(board, ["uart"], "node = Nodes()")

@@ -5,6 +5,7 @@ import os
 import pty
 import random
 import re
+import signal
 import socket
 import tty
 from ast import literal_eval
@@ -212,8 +213,13 @@ async def test_the_program_of_the_page(tmp_path: Path, broker: Broker) -> None:
 async def test_the_loader_puts_it_on_a_board_with_a_small_heap(broker: Broker) -> None:
     ours, theirs = pty.openpty()
     tty.setraw(ours)
+    # It ends at a soft reset, where a board starts anew.
     board = await asyncio.create_subprocess_exec(
-        str(MICROPYTHON), "-X", f"heapsize={HEAP}", stdin=theirs, stdout=theirs, stderr=theirs
+        *("sh", "-c", f"while {MICROPYTHON} -X heapsize={HEAP}; do echo soft reboot; done"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
     )
     link = f'Tmq(["{named(broker)}"], "127.0.0.1", {free_port()})'
     app = f"node = TmqNode({link})\nnode.declare('up')\ndef work():\n    node.publish('too')\n"
@@ -222,7 +228,7 @@ async def test_the_loader_puts_it_on_a_board_with_a_small_heap(broker: Broker) -
         await asyncio.to_thread(load, Board(ours, timeout_s=40), ["tmq"], app, told.append)
         await until(lambda: len(broker.registry) == 2)
     finally:
-        board.kill()
+        os.killpg(board.pid, signal.SIGKILL)
         await board.wait()
         os.close(ours)
         os.close(theirs)
