@@ -28,6 +28,8 @@ class Outage(NamedTuple):
 
 @dataclass(slots=True)
 class _Down:
+    """A link that is not up, and its counts of drops before."""
+
     key: RowKey
     since_s: float
     before: dict[str, int]

@@ -19,9 +19,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"buscoupler: {error}", file=sys.stderr)
         return 1
-    from bus.machine.late import import_asyncio
+    from bus.machine.late import import_argparse, import_asyncio
 
     import_asyncio()
+    import_argparse()
     from appliance.commandline.cli import main as command
 
     return command(arguments)

@@ -25,6 +25,8 @@ _BREAK = b"\0"  # received from a line that is held low
 
 @dataclass(slots=True)
 class _Burst:
+    """Bytes on the line, one after the other."""
+
     data: bytes
     spoiled: bool = False  # two ends sent at once
 

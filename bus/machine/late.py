@@ -1,14 +1,18 @@
 """Modules that are loaded when something of theirs is first used, for memory.
 
 OpenSSL takes 6 MiB of each process that loads it, and few gateways use TLS or keys; but asyncio imports it.
+`inspect`, with the grammar of Python behind it, takes 0.7 MiB, and the names of all locales 0.2 MiB.
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
-_OF_ASYNCIO: Final = ("ssl", "asyncio.sslproto")
+_OF_ASYNCIO: Final = ("ssl", "asyncio.sslproto", "inspect", "locale")
+_IS_COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
 
 
 class Late(ModuleType):
@@ -18,19 +22,56 @@ class Late(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__path__":  # an import from it asks whether it is a package, and none is
+            raise AttributeError(name)
+        self.leave()
         found = getattr(import_module(self.__name__), name)
         setattr(self, name, found)
         return found
 
+    def leave(self) -> None:
+        """Let imports find the module itself from now on. Idempotent."""
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
 
-def import_asyncio() -> None:
-    """Import asyncio without its parts for TLS, which it loads late then. Call this before other imports."""
-    if "asyncio" in sys.modules:
-        return
-    places = {name: Late(name) for name in _OF_ASYNCIO if name not in sys.modules}
+
+@contextmanager
+def _places(*names: str) -> Iterator[dict[str, Late]]:
+    """Yield the places that imports find meanwhile of modules, of those that are not there yet."""
+    places = {name: Late(name) for name in names if name not in sys.modules}
     sys.modules.update(places)
     try:
-        import_module("asyncio").sslproto = places["asyncio.sslproto"]  # type: ignore[attr-defined]
+        yield places
     finally:
-        for name in places:
-            del sys.modules[name]
+        for place in places.values():
+            place.leave()
+
+
+def import_asyncio() -> None:
+    """Import asyncio and dataclasses without what they seldom use, which they load late then.
+
+    Call this before other imports.
+    """
+    if "asyncio" in sys.modules:
+        return
+    with _places(*_OF_ASYNCIO) as places:
+        if "inspect" in places:
+            vars(places["inspect"])["iscoroutinefunction"] = is_coroutine_function
+        import_module("dataclasses")
+        import_module("asyncio").sslproto = sys.modules["asyncio.sslproto"]  # type: ignore[attr-defined]
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Tell whether `async def` made a function. Each handler of a signal is asked so, by asyncio."""
+    plain = getattr(function, "__func__", function)
+    if isinstance(plain, FunctionType) and not vars(plain):
+        return bool(plain.__code__.co_flags & _IS_COROUTINE)
+    return bool(import_module("inspect").iscoroutinefunction(function))
+
+
+def import_argparse() -> None:
+    """Import argparse without gettext, which seeks a translation of each of its words in files: none exists."""
+    with _places("gettext") as places:
+        for place in places.values():
+            vars(place).update(gettext=str, ngettext=lambda one, many, count: one if count == 1 else many)
+        import_module("argparse")

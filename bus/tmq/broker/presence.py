@@ -30,6 +30,8 @@ _SEARCHED: Final = 4096  # addresses of all hosts, each time
 
 @dataclass(slots=True)
 class _Client(Generic[C]):
+    """A client of ours."""
+
     number: int
     host: str  # where it greeted from
     connection: C | None = None

@@ -45,6 +45,8 @@ _ENTRIES = 64  # looked at in one step
 
 @dataclass(slots=True)
 class _Entry:
+    """A registration that is held."""
+
     host: str = ""  # whose client said it here, or was adopted; "" where only other brokers did
     exact: bool = False
     lapsed: int | None = None  # the broker that said it and was silent after that

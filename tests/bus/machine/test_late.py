@@ -6,9 +6,11 @@ import os
 import ssl
 import subprocess
 import sys
+from functools import partial
+from inspect import iscoroutinefunction
 from pathlib import Path
 
-from bus.machine.late import Late, import_asyncio
+from bus.machine.late import Late, import_asyncio, is_coroutine_function
 from tests.helpers.ports import free_port
 
 PROGRAM = """
@@ -63,7 +65,7 @@ NEVER = (
     "can wrapt typing_extensions sqlite3 _ssl _hashlib pynng websockets http.client html pyarrow numpy lark "
     "importlib.metadata email zipfile csv difflib xml devices.tap devices.cache bridges.simulate "
     "topologies.picture.drawing appliance.telemetry bus.leases.service bridges.durable.house "
-    "shutil tempfile bz2 lzma"
+    "shutil tempfile bz2 lzma inspect ast dis locale gettext"
 )
 """What no gateway of two media loads at its start."""
 
@@ -82,6 +84,55 @@ def test_nothing_of_a_gateway_loads_openssl_before_it_is_used_and_asyncio_finds_
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["[]", True, True]
+
+
+PARTS = """
+import sys
+from bus.machine.late import import_argparse, import_asyncio
+import_asyncio()
+import_argparse()
+import argparse, asyncio, dataclasses, subprocess
+before = sys.modules.keys() & {"gettext", "inspect", "locale"}
+asyncio.iscoroutinefunction(len), subprocess.check_output(["true"], text=True)
+dataclasses.dataclass(type("Undocumented", (), {}))
+import inspect, locale
+print(before, locale.LC_ALL, inspect.getmodule(inspect).__name__)
+argparse.ArgumentParser(prog="it").parse_args(["--nothing"])
+"""
+
+
+def test_parts_of_the_library_come_when_something_of_theirs_is_used() -> None:
+    done = subprocess.run([sys.executable, "-c", PARTS], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "set() 6 inspect\n", done.stderr
+    assert done.stderr == "usage: it [-h]\nit: error: unrecognized arguments: --nothing\n"
+
+
+class Handlers:
+    """Functions of each kind that a loop may be given."""
+
+    async def later(self) -> None: ...
+    def now(self) -> None: ...
+
+
+def test_a_coroutine_function_is_known_without_inspect() -> None:
+    of = Handlers()
+    functions = (of.later, of.now, Handlers.later, partial(of.later), partial(of.now), len, Handlers)
+    assert [is_coroutine_function(one) for one in functions] == [
+        iscoroutinefunction(one) for one in functions
+    ]
+    assert is_coroutine_function(of.later) and not is_coroutine_function(of.now)
+
+
+def test_a_module_that_is_used_while_it_keeps_a_place_is_imported() -> None:
+    code = """
+import sys
+from bus.machine.late import Late
+sys.modules["colorsys"] = Late("colorsys")
+from colorsys import hsv_to_rgb
+import colorsys
+assert not isinstance(colorsys, Late) and colorsys.hsv_to_rgb is hsv_to_rgb
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_late_module_has_what_the_module_has() -> None:
