@@ -1,11 +1,14 @@
 """What is said about an unknown word, and text that somebody else wrote."""
 
 import json
+import sys
+from unicodedata import category
 from xml.etree.ElementTree import fromstring
 
 import pytest
 
 from bus.text import (
+    BLANKS,
     after,
     amount,
     closest,
@@ -79,6 +82,10 @@ def test_text_of_others_is_shown_plainly_everywhere() -> None:
     assert json.dumps(values, ensure_ascii=False).isprintable()
     assert hidden_in("a\u00a0b") == ""
     assert hidden_in("ab\n") == "U+000A"
+
+
+def test_blanks_are_those_of_unicode() -> None:
+    assert [one for one in map(chr, range(sys.maxunicode + 1)) if category(one) == "Zs"] == [" ", *BLANKS]
 
 
 def test_a_name_fits_by_stars_and_question_marks_alone() -> None:
