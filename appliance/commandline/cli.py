@@ -41,8 +41,8 @@ def commands(selected: str | None = None) -> dict[str, Command]:
     }
 
 
-def parser(selected: str | None = None) -> Parser:
-    """Return the parser of the command line.
+def parser(selected: str | None = None, alone: bool = False) -> Parser:
+    """Return the parser of the command line; `alone`: it knows no command but the `selected` one.
 
     Only the module of the `selected` command is imported, to save time.
     """
@@ -50,7 +50,9 @@ def parser(selected: str | None = None) -> Parser:
     top.set_defaults(verbose=False, log=None, described=described)
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND", prog=top.prog)
-    for name, command in commands(selected).items():
+    known = commands(selected)
+    shown = {selected: known[selected]} if alone and selected in known else known
+    for name, command in shown.items():
         sub = parsers.add_parser(name, help=command.help, description=command.help)
         sub.tell(command.examples, command.problem)
         if name == selected:
@@ -90,7 +92,7 @@ def _command(words: list[str]) -> int:
     try:
         with interrupts.raised():
             selected = _selected(words)
-            options = parser(selected).parse_args(words)
+            options = parser(selected, words[:1] == [selected]).parse_args(words)
             log.start(options.log, options.verbose)
             return int(import_module(commands(selected)[options.command].module).run(options))
     except BaseException as error:
