@@ -11,6 +11,7 @@ import socket
 import struct
 from asyncio import AbstractEventLoop, TimerHandle
 from contextlib import suppress
+from functools import cache
 from typing import Final
 
 from bus.machine.of_loop import OfLoop
@@ -22,8 +23,14 @@ CONNECTIONS: Final = 256
 """Of a loop at once. Those beyond are closed as the kernel does it."""
 _LOOK_S: Final = 0.02
 _RESET: Final = struct.pack("ii", 1, 0)  # struct linger: the kernel drops what it has
-_SCRATCH: Final = memoryview(bytearray(1 << 16))
+_SCRATCH_BYTES: Final = 1 << 16
 _READS: Final = 4  # of a connection that is closed at once
+
+
+@cache
+def _scratch() -> memoryview:
+    """Return the memory that takes what is dropped, made when first something is."""
+    return memoryview(bytearray(_SCRATCH_BYTES))
 
 
 class _Parted:
@@ -54,7 +61,7 @@ class _Parted:
 
     def _read(self, descriptor: int) -> None:
         try:
-            has_more = os.readv(descriptor, (_SCRATCH,)) > 0
+            has_more = os.readv(descriptor, (_scratch(),)) > 0
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -97,7 +104,7 @@ def hang_up(sock: socket.socket) -> None:
     little. So the peer reads what it was told last, and an end, and can send until it has."""
     with suppress(OSError):
         for _ in range(_READS):
-            if not sock.recv_into(_SCRATCH, 0, socket.MSG_DONTWAIT):
+            if not sock.recv_into(_scratch(), 0, socket.MSG_DONTWAIT):
                 break
     sock.close()
 
