@@ -12,6 +12,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 _OF_ASYNCIO: Final = ("ssl", "asyncio.sslproto", "inspect", "locale")
+_LIBYAML: Final = "yaml.cyaml"
 _IS_COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
 
 
@@ -69,8 +70,17 @@ def is_coroutine_function(function: Any) -> bool:
     return bool(import_module("inspect").iscoroutinefunction(function))
 
 
+def import_yaml() -> None:
+    """Import yaml without its binding of libyaml, which is there once something of it is asked for."""
+    if "yaml" in sys.modules:
+        return
+    with _places(_LIBYAML) as places:
+        vars(places[_LIBYAML])["__all__"] = ()
+        vars(import_module("yaml"))["__getattr__"] = places[_LIBYAML].__getattr__
+
+
 def import_argparse() -> None:
-    """Import argparse without gettext, which seeks a translation of each of its words in files: none exists."""
+    """Import argparse without gettext, which seeks translations of its words in files, and finds none."""
     with _places("gettext") as places:
         for place in places.values():
             vars(place).update(gettext=str, ngettext=lambda one, many, count: one if count == 1 else many)

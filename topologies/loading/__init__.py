@@ -5,3 +5,7 @@ values, and `reader` makes the model from the nodes: `mappings` tells whether a 
 gateway, and of which kind a record is, `scalars` what a scalar is, and `numbers` whether a number is the one
 that is meant. `references` are names of what stands elsewhere in the file.
 """
+
+from bus.machine.late import import_yaml
+
+import_yaml()  # before a module of this package imports it

@@ -65,7 +65,8 @@ NEVER = (
     "can wrapt typing_extensions sqlite3 _ssl _hashlib pynng websockets http.client html pyarrow numpy lark "
     "importlib.metadata email zipfile csv difflib xml devices.tap devices.cache bridges.simulate "
     "topologies.picture.drawing appliance.telemetry bus.leases.service bridges.durable.house "
-    "shutil tempfile bz2 lzma inspect ast dis locale gettext"
+    "shutil tempfile bz2 lzma inspect ast dis locale gettext "
+    "unicodedata yaml.cyaml yaml._yaml"
 )
 """What no gateway of two media loads at its start."""
 
@@ -120,7 +121,21 @@ def test_a_coroutine_function_is_known_without_inspect() -> None:
     assert [is_coroutine_function(one) for one in functions] == [
         iscoroutinefunction(one) for one in functions
     ]
-    assert is_coroutine_function(of.later) and not is_coroutine_function(of.now)
+    assert is_coroutine_function(of.later)
+    assert not is_coroutine_function(of.now)
+
+
+def test_the_binding_of_libyaml_comes_when_it_is_asked_for() -> None:
+    code = """
+import sys
+import topologies.loading, yaml
+assert yaml.safe_load(yaml.safe_dump({"a": [1, 2.5]})) == {"a": [1, 2.5]}
+assert "yaml._yaml" not in sys.modules
+from yaml import CSafeLoader
+assert yaml.load("a: 1", CSafeLoader) == {"a": 1}
+assert not hasattr(yaml, "nothing of this name")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_module_that_is_used_while_it_keeps_a_place_is_imported() -> None:
