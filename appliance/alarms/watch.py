@@ -32,8 +32,9 @@ from bus.announcements import Clocks, unproven
 from bus.errors import BusError
 from bus.keys import Keyring
 from bus.names import Names
-from bus.quantity.known import Quantities, told
+from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
+from bus.quantity.telling import told
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern, token
 from topologies.model.alarms import AlarmSpec

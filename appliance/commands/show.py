@@ -67,7 +67,7 @@ def _form(options: argparse.Namespace) -> Literal["text", "mermaid", "svg"]:
 
 
 def _values(topology: Topology) -> int:
-    from bus.quantity.known import line
+    from bus.quantity.telling import line
     from topologies.quantities import quantities
 
     lines = [line(one) for one in quantities(topology)]

@@ -20,7 +20,7 @@ from appliance.steps import portions
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account
 from bus.names import Names, table_of
-from bus.quantity.known import Quantities, told
+from bus.quantity.known import Quantities
 from bus.report import LISTED, READINGS, Report
 from bus.steps import Steps, finish
 from bus.transports.budget import PROCESS
@@ -389,6 +389,8 @@ def _value(value: Value, bus: str, names: Names, quantities: Quantities, now_s: 
     quantity = quantities.find(tokens)
     if quantity is None:
         return row
+    from bus.quantity.telling import told  # late: whoever knows a quantity has loaded it
+
     text, number = told(quantity, data)
     known = {"number": number, "low": quantity.low, "high": quantity.high}
     shown = {key: one for key, one in known.items() if one is not None and abs(one) <= _EXACT}

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from bus.quantity.forms import Form
-from bus.quantity.scale import Number
+if TYPE_CHECKING:
+    from bus.quantity.forms import Form
+    from bus.quantity.scale import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +21,11 @@ class Quantity:
     """
 
     pattern: tuple[int | str, ...]
-    form: Form = "text"
+    form: "Form" = "text"
     unit: str = ""
     low: float | None = None
     high: float | None = None
-    choices: Mapping[Number, str] = field(default_factory=dict)
+    choices: "Mapping[Number, str]" = field(default_factory=dict)
     writable: bool = False
     any_at: int | None = None
     is_text: bool = False

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bus.quantity.known import line
+from bus.quantity.telling import line
 from tests.topologies.support import GATEWAY
 from topologies.loading.loader import loads
 from topologies.quantities import quantities

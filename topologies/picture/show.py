@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from bus.key_types import Patterns
-from bus.quantity.known import line
+from bus.quantity.telling import line
 from bus.wire.notation import text_of
 from devices.device import DeviceSpec
 from topologies.model import (

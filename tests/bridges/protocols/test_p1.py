@@ -10,7 +10,7 @@ from bridges.protocols.p1.lines import fields_of, parse
 from bridges.protocols.p1.protocol import P1, code_in
 from bus.quantity.forms import Form
 from bus.quantity.known import Quantities
-from bus.quantity.known import told as value_of
+from bus.quantity.telling import told as value_of
 from bus.wire.notation import pattern_of
 from tests.bridges.protocols.blocks_support import METER, heard, telegram, unsummed
 from tests.bridges.protocols.spoken_support import message, told, translator

@@ -1,17 +1,14 @@
-"""The quantities that a process knows: found by pattern, and told to people."""
+"""The quantities that a process knows: found by pattern."""
 
-from struct import pack
+import subprocess
+import sys
 
-import pytest
-
-from bus.quantity.forms import Form
-from bus.quantity.known import Quantities, line, told
+from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
 from bus.wire.pattern import Pattern
 
 SPEED = Quantity(("car", "Speed"), unit="rpm", low=0, high=8000.5)
 SOURCE = Quantity(("truck", "EEC1", 254, "Speed"), unit="rpm", any_at=2)
-MODE = Quantity(("car", "Mode"), choices={0: "Off", 1: "On"}, writable=True)
 
 
 def test_a_quantity_is_found_by_its_whole_pattern() -> None:
@@ -23,41 +20,14 @@ def test_a_quantity_is_found_by_its_whole_pattern() -> None:
     assert list(known) == [SPEED, SOURCE]
 
 
-@pytest.mark.parametrize(
-    ("form", "data", "text", "number"),
-    [
-        ("text", b"12.50", "12.5", 12.5),
-        ("text", b"Drive", "Drive", None),
-        ("text", b"nan", "", None),
-        ("text", b"1e999", "1e999", None),
-        ("number", pack(">d", 3), "3", 3.0),
-        ("number", b"123", "", None),
-        ("json", b'{"v": 4, "unit": "V", "t": 5}', "4", 4.0),
-        ("json", b'{"v": true}', "1", 1.0),
-        ("json", b'{"v": null}', "", None),
-    ],
-)
-def test_a_value_is_told_as_text_and_number(form: Form, data: bytes, text: str, number: float | None) -> None:
-    assert told(Quantity(("a",), form), data) == (text, number)
-
-
-def test_text_that_looks_like_a_number_is_told_as_it_is() -> None:
-    assert told(Quantity(("a",), is_text=True), b"0012345") == ("0012345", None)
-    assert told(Quantity(("a",), choices={1: "9600"}), b"9600") == ("9600", None)
-
-
-@pytest.mark.parametrize("data", [rb'"\ud800 "', rb'{"v": "a\udfff"}', b"\xff", b'"\xff"'])
-def test_half_a_character_is_no_value_in_any_form(data: bytes) -> None:
-    """It once ended the status of a gateway, and the reading of a command."""
-    for form in ("text", "number", "json"):
-        text, number = told(Quantity(("a",), form), data)
-        assert text.encode() in (b"", data)
-        assert number is None
-
-
-def test_a_quantity_is_a_line() -> None:
-    assert line(SPEED) == "car/Speed  rpm  0 to 8000.5"
-    assert line(MODE) == "car/Mode  (0 Off, 1 On)  command"
-    assert line(Quantity(("a",), high=3)) == "a  to 3"
-    assert line(Quantity(("a",), unit="\x1bV")) == "a  ?V"
-    assert line(Quantity(("a",), low=3, choices=dict(enumerate("abcdefghi")))).endswith("7 h, ...)")
+def test_decimals_are_loaded_with_the_first_quantity_and_not_with_its_first_value() -> None:
+    code = """
+import sys
+from bus.quantity.known import Quantities
+from bus.quantity.quantity import Quantity
+Quantities()
+print("decimal" in sys.modules)
+Quantities([Quantity(("a",))])
+print("bus.quantity.telling" in sys.modules)
+"""
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\nTrue\n"
