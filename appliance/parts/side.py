@@ -6,7 +6,6 @@ from typing import Any
 from appliance.parts.bus import LIMITS
 from appliance.parts.changes import Plan
 from appliance.status.rows import Far
-from bridges.front.hub import FrontHub
 from bridges.front.settings import Front
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
@@ -89,6 +88,8 @@ def door_of(side: Side, front: Front, old: Hub | None) -> Hub:
     """Return the hub for the link of a side: the old one, if it is of the same kind, revised."""
     if not front:
         return side
+    from bridges.front.hub import FrontHub  # late, as the links of media: few sides have one
+
     if not isinstance(old, FrontHub):
         return FrontHub(side, front)
     if old.front != front:
