@@ -6,7 +6,7 @@ OpenSSL takes 6 MiB of each process that loads it, and few gateways use TLS or k
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -76,7 +76,15 @@ def import_yaml() -> None:
         return
     with _places(_LIBYAML) as places:
         vars(places[_LIBYAML])["__all__"] = ()
-        vars(import_module("yaml"))["__getattr__"] = places[_LIBYAML].__getattr__
+        vars(import_module("yaml"))["__getattr__"] = _of_libyaml
+
+
+def _of_libyaml(name: str) -> Any:
+    """Return what the binding of libyaml adds to yaml: all its names begin with C, as `CSafeLoader`."""
+    if name.startswith("C"):
+        with suppress(ImportError):
+            return getattr(import_module(_LIBYAML), name)
+    raise AttributeError(f"module 'yaml' has no attribute {name!r}")
 
 
 def import_argparse() -> None:

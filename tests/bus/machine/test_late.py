@@ -130,12 +130,16 @@ def test_the_binding_of_libyaml_comes_when_it_is_asked_for() -> None:
 import sys
 import topologies.loading, yaml
 assert yaml.safe_load(yaml.safe_dump({"a": [1, 2.5]})) == {"a": [1, 2.5]}
+assert not hasattr(yaml, "nothing of this name")
 assert "yaml._yaml" not in sys.modules
 from yaml import CSafeLoader
 assert yaml.load("a: 1", CSafeLoader) == {"a": 1}
-assert not hasattr(yaml, "nothing of this name")
+assert not hasattr(yaml, "Chicken")
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    without = "import sys, topologies.loading, yaml; sys.modules['yaml._yaml'] = None; "
+    without += "assert not hasattr(yaml, 'CLoader')"
+    subprocess.run([sys.executable, "-c", without], check=True, timeout=60)
 
 
 def test_a_module_that_is_used_while_it_keeps_a_place_is_imported() -> None:
