@@ -29,13 +29,35 @@ def find_cycles(wiring: Wiring) -> list[Finding]:
     """Return an error for each ring that has a link without trunk, whichever candidates forward."""
     found, renamed = dict[Links, list[Step]](), dict[Links, Finding]()
     for forwarding in _forwarding(wiring):
-        flow = Flow(wiring.topology, wiring.links(forwarding))
+        flow = Flow(wiring.topology, _apart(wiring.links(forwarding)))
         for steps in _find(wiring.topology, [edge for edge in flow.edges if edge not in flow.renamed]):
             found.setdefault(_links(steps), steps)
         for one in renamed_rounds(wiring.topology, flow) if flow.renamed else ():
             words = told(wiring.topology, flow, one)
             renamed.setdefault(_links(one.steps), _finding([one.steps], words))
     return [*(_finding(loops) for loops in _rings(list(found.values()))), *renamed.values()]
+
+
+def _apart(edges: list[Edge]) -> list[Edge]:
+    """Return links in which a CAN bus that has sides with TMQ and with protocols is two wires.
+
+    Neither kind takes what the other one sends, by the identifiers. Bytes have none, so protocols of bytes
+    may take those of TMQ. What protocols take of each other, `senders` looks at.
+    """
+    wires = {spoken: {edge.other for edge in edges if _speaks(edge) is spoken} for spoken in (True, False)}
+    both = wires[True] & wires[False]
+    return [
+        edge._replace(other=f"{edge.other} with a protocol") if edge.other in both and _speaks(edge) else edge
+        for edge in edges
+    ]
+
+
+def _speaks(edge: Edge) -> bool | None:
+    """Return whether a side on a CAN bus has a protocol; None for what is no such side."""
+    side = edge.joint.side if edge.joint is not None else None
+    if side is None or side.medium is None or "frames" not in side.medium.items:
+        return None
+    return side.speaks is not None
 
 
 def _links(steps: list[Step]) -> Links:
