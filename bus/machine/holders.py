@@ -50,11 +50,16 @@ def holder_of_file(path: str) -> str:
 
 
 def holding_words(error: OSError, path: str) -> str:
-    """Return why a device could not be opened; where a process has it, even this one, say which."""
+    """Return why a device could not be opened; where a process has it, even this one, say which.
+
+    A lock that is taken says that there is one, also where the look did not find it.
+    """
     if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
         return f"{why_of(error)}: unplugged, or under another name"
     is_held = error.errno in (errno.EBUSY, errno.EAGAIN)
     holder = (holder_of_file(path) or _process(os.path.realpath(path).__eq__)) if is_held else ""
+    if not holder and error.errno == errno.EAGAIN:
+        holder = "another process"
     return f"{path} is in use by {holder}" if holder else why_of(error)
 
 

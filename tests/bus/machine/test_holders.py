@@ -64,5 +64,10 @@ def test_a_device_that_is_not_there_is_unplugged_or_has_another_name(number: int
     assert words == "gone: unplugged, or under another name"
 
 
+def test_a_lock_has_a_holder_though_none_is_found(tmp_path: Path) -> None:
+    locked = BlockingIOError(errno.EAGAIN, "Could not exclusively lock port")
+    assert holding_words(locked, f"{tmp_path}/tty") == f"{tmp_path}/tty is in use by another process"
+
+
 def test_other_errors_keep_their_words() -> None:
     assert holding_words(OSError("odd"), "/dev/null") == "odd"
