@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from bridges.items import EXTENDED, FD
-from bridges.media.can.codec import frame_seconds, transfer_seconds
+from bridges.media.can.codec import SUBJECT_DEFAULT, frame_seconds, transfer_seconds
 from bridges.media.can.subjects import COMPACT_BYTES
 from bus.confined import Confined
 from bus.key_types import CanNode, Delay, Name, Names, PatternKey, QueueBytes, Scalar, pattern_in
@@ -91,7 +91,7 @@ class Can(Medium):
     node: Annotated[
         CanNode | None, "Cyphal node id that no other node of the bus has; the gateway's `node` by default"
     ] = None
-    subject: Annotated[int, Range(0, 8191), "Cyphal subject id of TMQ"] = 0x1234
+    subject: Annotated[int, Range(0, 8191), "Cyphal subject id of TMQ"] = SUBJECT_DEFAULT
     subjects: Annotated[
         Mapping[PatternKey, Subject],
         "Cyphal subjects of single patterns, whole ones: their messages are the data of frames alone",
@@ -138,6 +138,11 @@ class Can(Medium):
             raise ValueError(
                 f"listen_only: {self.interface} cannot be told to acknowledge nothing: use {names}"
             )
+
+    def unfit(self, spoken: bool) -> str:
+        given = {"node": self.node, "subject": self.subject != SUBJECT_DEFAULT, "subjects": self.subjects}
+        idle = " and ".join(key for key, value in given.items() if value)
+        return f"with a protocol nothing is sent as Cyphal: leave {idle} out" if spoken and idle else ""
 
     def _check_options(self) -> None:
         """Raise ValueError for options that would have no effect, where we open the bus ourselves."""

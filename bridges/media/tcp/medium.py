@@ -47,6 +47,10 @@ class Tcp(Medium):
         if self.mode == "dial" and is_wildcard(self.host):
             raise ValueError(f"{self.host} can be listened on, not dialled: name a host")
 
+    def unfit(self, spoken: bool) -> str:
+        coded = spoken and self.framing != "frames"
+        return "with a protocol there are no frames of TMQ: leave framing out" if coded else ""
+
     @property
     def device(self) -> str:
         return f"{self.host}:{self.port}"

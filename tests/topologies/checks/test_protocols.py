@@ -204,3 +204,16 @@ def test_a_device_that_is_asked_does_not_connect_by_itself(protocol: str) -> Non
     with pytest.raises(InvalidTopology, match=r": dial (them|it), with mode: dial"):
         warned(text.format(mode="listen", protocol=protocol))
     warned(text.format(mode="dial", protocol=protocol))
+
+
+@pytest.mark.parametrize(
+    ("medium", "protocol", "words"),
+    [
+        ("can: {channel: can0, node: 7, subject: 9}", "raw", "leave node and subject out"),
+        ("can: {channel: can0, subjects: {a: 8}}", "raw", "leave subjects out"),
+        ("tcp: {host: 192.0.2.7, port: 3001, framing: cobs}", "lines", "leave framing out"),
+    ],
+)
+def test_what_only_tmq_has_is_refused_beside_a_protocol(medium: str, protocol: str, words: str) -> None:
+    with pytest.raises(InvalidTopology, match=words):
+        loads(SPOKEN.format(side=f"{{{medium}, protocol: {protocol}}}"))
