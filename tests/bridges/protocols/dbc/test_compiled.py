@@ -12,7 +12,8 @@ from bridges.protocols.dbc.values import raw_of, text, value
 from bus.quantity.forms import text_of
 from tests.bridges.protocols.dbc.dbc_support import CAR, random_database
 
-FRAMES = 40
+FRAMES = 134
+"""The random data of each of 25 messages, of three databases: 10,000 in all."""
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:
