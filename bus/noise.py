@@ -6,13 +6,16 @@ The cause is most often a setting that does not fit: another baud rate, another 
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from typing import Final
+
+_SHOWN_BYTES: Final = 8
 
 
 @dataclass(frozen=True)
 class Ear:
     """The input of a medium as its noise shows. `unit` is what is counted, `guess` what may be wrong, and
     `noun` what none of it is. `likeness(sample)` says what the input looks like, "" if that is unknown; it
-    replaces `guess`.
+    replaces `guess`. Where it ends with it, some of the input is shown.
 
     Input without a message is noise when `sure` units of it were rejected, or more than `most` came, which is
     more than a message takes. Before the first message it is noise too when `few` units have come, and after
@@ -77,6 +80,8 @@ class Noise:
 
     def _begin(self) -> bool:
         guess = self._ear.likeness(self._sample) or self._ear.guess
+        if self._sample and guess.endswith(self._ear.guess):
+            guess += f" (bytes such as {self._sample[:_SHOWN_BYTES].hex(' ')})"
         self.words = f"{self.count:,} {self._ear.unit}, none {self._ear.noun}: {guess}?"
         self.due_s = inf
         return True

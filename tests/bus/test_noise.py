@@ -23,6 +23,20 @@ def test_what_is_surely_no_message_is_told_once_and_ends_with_a_message() -> Non
     assert (noise.words, noise.count) == ("", 0)
 
 
+@pytest.mark.parametrize(
+    ("seems", "words"),
+    [
+        ("", "another baud rate or protocol (bytes such as 61 62 63 64 65 66 67 68)?"),
+        ("no LF: another baud rate or protocol", "rate or protocol (bytes such as 61 62 63 64 65 66 67 68)?"),
+        ("lines of text: `protocol: lines`", "lines of text: `protocol: lines`?"),
+    ],
+)
+def test_input_that_is_like_nothing_is_shown(seems: str, words: str) -> None:
+    noise = Noise(Ear(likeness=lambda _: seems))
+    noise.hear(0.0, 256, 0, 256, b"abcdefghijk")
+    assert noise.words.endswith(words)
+
+
 @pytest.mark.parametrize(("size", "told"), [(3000, False), (3001, True)])
 def test_more_than_a_message_takes_is_noise(size: int, told: bool) -> None:
     noise = Noise(EAR)

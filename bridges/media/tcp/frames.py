@@ -6,6 +6,7 @@ compares hundreds of headers at once. Messages of mixed layouts are parsed one h
 
 from struct import Struct
 
+from bridges.media.likeness import likeness
 from bridges.media.uart import codec as uart
 from bus.input import InputWatch
 from bus.ledger import Stats
@@ -25,6 +26,7 @@ from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 _HEAD = Struct(">BBH")  # of a frame: type, tokens, data length; of an envelope: magic, hops, F000 | length
 _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
 _RUN_MIN = 16  # shortest run of equal layouts that is worth a search by slices
+_WEB = (b"HTTP/", b"GET ", b"HEAD ", b"POST ")  # lines of text, and of no device
 _WALK = 256  # frames parsed one by one between two such searches
 _SOON = 256  # after a run of so many the next search is at once: shorter ones in a row are mixed layouts too
 
@@ -189,8 +191,15 @@ class FramesDecoder:
         batch, position, legal = cut(data)
         self._rest = data[position:]
         if not legal:
-            self.fault = f"not a frame: {data[position : position + FRAME_BYTES_MIN].hex(' ')}"
+            self.fault = _fault_of(data[position:])
         return batch
+
+
+def _fault_of(data: bytes) -> str:
+    """Return why bytes are no frame, with what they look like."""
+    seems = "" if data.startswith(_WEB) else likeness(data, is_line=False)
+    fault = f"not a frame: {data[:FRAME_BYTES_MIN].hex(' ')}"
+    return f"{fault}: {seems}?" if seems else fault
 
 
 def join_cobs(batch: Batch) -> tuple[bytes, int]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext
+from bridges.media.likeness import likeness_of_datagram
 from bridges.media.shedding import Shed
 from bridges.media.spoken import unix_s
 from bridges.media.udp.datagram import TmqDatagrams
@@ -49,8 +50,12 @@ class UdpLink(DeviceLink[Opened]):
 
     @property
     def ear(self) -> Ear:
-        noun = "a frame" if self.protocol is None else self.protocol.noun
-        return Ear("datagrams", "another program on this port", sure=32, few=4, noun=noun)
+        noun, spoken = (
+            ("a frame", "tmq") if self.protocol is None else (self.protocol.noun, self.protocol.key)
+        )
+        likely = partial(likeness_of_datagram, spoken=spoken)
+        guess = "another program on this port"
+        return Ear("datagrams", guess, sure=32, few=4, noun=noun, likeness=likely)
 
     @property
     def condition(self) -> str:

@@ -19,6 +19,7 @@ from bus.wire.batch import Batch, from_payloads, payloads
 
 _IP_PKTINFO = 8  # linux/in.h; not in `socket` before Python 3.14
 _READ_BYTES = 65536
+_SAMPLE_BYTES = 4096  # of a datagram that is told as noise
 _OWN = 4096  # datagrams that may come back
 _SAID = 256  # datagrams without a message that wait; older ones give way
 
@@ -107,7 +108,7 @@ class UdpPipe(OpenPipe):
 
     def _decoded(self, datagrams: Sequence[Received]) -> Batch | None:
         messages = self._translator.take([datagram for datagram, _ in datagrams], self._loop.time())
-        self._note(len(datagrams))
+        self._note(len(datagrams), datagrams[-1][0][:_SAMPLE_BYTES])
         self._loop.call_soon(self._go_on)
         return from_payloads(messages) if messages else None
 
@@ -140,9 +141,9 @@ class UdpPipe(OpenPipe):
         if messages:
             self._hub.publish(from_payloads(messages), self)
 
-    def _note(self, size: int) -> None:
+    def _note(self, size: int, sample: bytes = b"") -> None:
         found, noise = self._translator.take_counts()
-        self._heard(size, found, noise)
+        self._heard(size, found, noise, sample)
 
     def _arm(self) -> None:
         """Have the translator called when it wants to be."""

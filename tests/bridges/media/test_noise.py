@@ -16,6 +16,7 @@ from bridges.media.multicast.datagram import with_crc
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import encode
 from bridges.media.uart.medium import Uart
+from bridges.media.udp.medium import Udp
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.nmea.protocol import Nmea
 from bridges.protocols.p1.protocol import P1
@@ -219,6 +220,28 @@ async def test_on_multicast(caplog: pytest.LogCaptureFixture) -> None:
         await until(lambda: heard.messages == [MESSAGE])
         assert link.condition == ""
     assert caplog.text.count("none a frame") == 1
+
+
+@pytest.mark.parametrize(
+    ("junk", "words"),
+    [
+        (b"$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47", "(GPGGA): `protocol: nmea`?"),
+        (b'{"temp": 21.5}\r\n', "1 lines of JSON: `protocol: jsonl`?"),
+        (b"TEMP=21.5\n", 'lines of text ("TEMP=21.5"): `protocol: lines`?'),
+        (bytes(range(200, 220)), "another program on this port (bytes such as c8 c9 ca cb cc cd ce cf)?"),
+        (b"\xc0ab\xc0ab\xc0ab\xc0", "another program on this port (bytes such as c0 61 62 c0 61 62 c0 61)?"),
+    ],
+)
+async def test_on_udp_what_comes_is_shown_or_guessed_at(junk: bytes, words: str) -> None:
+    own, other = free_port(), free_port()
+    link = Udp(host="127.0.0.1", port=other, own_port=own).link(**QUICK)
+    with opened(link, Hub()), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.1", other))
+        await until(lambda: link.state == "up")
+        for _ in range(32):
+            stranger.sendto(junk, ("127.0.0.1", own))
+        await until(lambda: link.condition != "")
+        assert link.condition.endswith(words)
 
 
 async def test_on_i2c_another_device_at_the_address(caplog: pytest.LogCaptureFixture) -> None:

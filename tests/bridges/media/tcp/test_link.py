@@ -121,6 +121,14 @@ async def test_lost_framing_closes_that_peer_and_nobody_else_notices(
         assert link.losses == 1
 
 
+async def test_a_device_that_sends_no_frames_is_guessed_at() -> None:
+    with opened(Hub()) as link, peer_of(link) as bad:
+        bad.sendall(b"TEMP=21.5\r\nTEMP=21.6\r\n")
+        await until(
+            lambda: 'not a frame: 54 45 4d 50: lines of text ("TEMP=21.6"): `protocol: lines`?' in link.fault
+        )
+
+
 async def test_a_foreign_peer_is_told_with_its_words(caplog: pytest.LogCaptureFixture) -> None:
     with opened(Hub()) as link, peer_of(link) as bad, caplog.at_level(logging.WARNING, "buscoupler"):
         bad.sendall(b"HTTP/1.1 400 Bad Request\r\n")
