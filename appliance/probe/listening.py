@@ -17,10 +17,12 @@ from typing import Any, Final, NamedTuple
 
 from bridges.items import ERROR, EXTENDED, IDENTIFIER
 from bridges.media.can.interfaces import trouble
+from bridges.media.can.listening import controller_of
 from bridges.media.can.medium import Can
 from bridges.media.can.socketcan import unpack_frame
 from bridges.media.guess import Guess, of_bytes
 from bridges.media.medium import Medium
+from bridges.media.rtnetlink import FD, LISTEN_ONLY
 from bridges.media.uart.medium import Uart
 from bridges.packed import FD_BYTES
 from bus.errors import BusError
@@ -132,11 +134,19 @@ def _can(interface: str, seconds: float, say: Say) -> Heard:
         only = f"ip link set {interface} up type can bitrate 500000 listen-only on"
         raise BusError(f"{interface}: {why}. To listen without a word, with its bit rate: {only}")
     say(f"{interface}: listening as it is set")
-    ids = _ids(interface, seconds)
+    medium, ids = _as_set(interface), _ids(interface, seconds)
     if not ids:
-        return Heard(Can(channel=interface), "raw", f"{interface}: no frame came")
+        return Heard(medium, "raw", f"{interface}: no frame came")
     shown = ", ".join(map(_id_text, ids[:_IDS_SHOWN])) + (" ..." if len(ids) > _IDS_SHOWN else "")
-    return Heard(Can(channel=interface), "raw", f"{interface}: frames of {len(ids)} ids: {shown}")
+    return Heard(medium, "raw", f"{interface}: frames of {len(ids)} ids: {shown}")
+
+
+def _as_set(interface: str) -> Can:
+    """Return the settings that a controller has: one that only listens is to do no more."""
+    found = controller_of(interface)
+    is_fd, only = bool(found.mode & FD), bool(found.mode & LISTEN_ONLY)
+    rate, data_rate = found.bitrate or None, (found.data_bitrate or None) if is_fd else None
+    return Can(channel=interface, fd=is_fd, bitrate=rate, data_bitrate=data_rate, listen_only=only)
 
 
 def _ids(interface: str, seconds: float) -> Sequence[int]:

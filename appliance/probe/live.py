@@ -10,7 +10,7 @@ from typing import Final
 
 from appliance.probe.endpoint import RETRY_MAX_S, Endpoint
 from appliance.probe.station import Station
-from bridges.media.can.listening import VIRTUAL, kind_of
+from bridges.media.can.listening import VIRTUAL, controller_of
 from bridges.media.can.medium import Can
 from bridges.media.i2c.medium import I2c
 from bridges.media.tcp.medium import Tcp
@@ -50,7 +50,7 @@ def _of_can(medium: Can) -> str:
         return ""
     if medium.interface != "socketcan":
         return f"an adapter of CAN ({medium.interface})"
-    kind, _ = kind_of(channel)
+    kind = controller_of(channel).kind
     return "" if kind in VIRTUAL else f"an interface of kind {kind}" if kind else "no interface that is known"
 
 

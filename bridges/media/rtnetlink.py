@@ -25,7 +25,8 @@ _DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _ACKNOWLEDGED = 0x05  # NLM_F_REQUEST | NLM_F_ACK
 _IFLA_NAME, _IFLA_MTU, _IFLA_LINKINFO = 3, 4, 18
 _INFO_KIND, _INFO_DATA, _CAN_RESTART = 1, 2, 7
-_CAN_MODE, LISTEN_ONLY = 5, 0x02  # IFLA_CAN_CTRLMODE: mask and flags
+_CAN_MODE, LISTEN_ONLY, FD = 5, 0x02, 0x20  # IFLA_CAN_CTRLMODE: mask and flags
+_CAN_RATE, _CAN_DATA_RATE = 1, 9  # IFLA_CAN_BITTIMING and _DATA_BITTIMING, which begin with the bit rate
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
 
 Address = IPv4Address | IPv6Address
@@ -48,6 +49,18 @@ class AddressNews(NamedTuple):
     address: Address
     flags: int
     gone: bool
+
+
+class Controller(NamedTuple):
+    """An interface as a CAN controller: its kind, such as vcan, the flags of its mode, and bits a second.
+
+    What is unknown is "" or 0.
+    """
+
+    kind: str = ""
+    mode: int = 0
+    bitrate: int = 0
+    data_bitrate: int = 0
 
 
 class DumpEnd(NamedTuple):
@@ -82,12 +95,14 @@ def link_request(index: int, sequence: int = 1) -> bytes:
     return _message_of(GET_LINK, 1, sequence, _LINK.pack(0, 0, index, 0, 0))
 
 
-def can_mode(answer: bytes) -> tuple[str, int]:
-    """Return the kind of the interface in the kernel's answer, and the mode flags of a CAN controller."""
+def controller_in(answer: bytes) -> Controller:
+    """Return what the kernel's answer says of an interface as a CAN controller."""
     found = _attributes(answer, _HEADER.size + _LINK.size)
     info = _attributes(found.get(_IFLA_LINKINFO, b""), 0)
-    mode = _attributes(info.get(_INFO_DATA, b""), 0).get(_CAN_MODE, b"")
-    return info.get(_INFO_KIND, b"").rstrip(b"\0").decode(errors="replace"), _u32(mode[4:])
+    data = _attributes(info.get(_INFO_DATA, b""), 0)
+    rates = (_u32(data.get(key, b"")) for key in (_CAN_RATE, _CAN_DATA_RATE))
+    kind = info.get(_INFO_KIND, b"").rstrip(b"\0").decode(errors="replace")
+    return Controller(kind, _u32(data.get(_CAN_MODE, b"")[4:]), *rates)
 
 
 def result(answer: bytes) -> int | None:

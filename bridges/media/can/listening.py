@@ -1,8 +1,8 @@
-"""Whether a SocketCAN controller acknowledges nothing: the kernel knows its mode (linux/can/netlink.h)."""
+"""The mode and rates of a SocketCAN controller, and whether it acknowledges nothing (linux/can/netlink.h)."""
 
 import socket
 
-from bridges.media.rtnetlink import LISTEN_ONLY, can_mode, link_request
+from bridges.media.rtnetlink import LISTEN_ONLY, Controller, controller_in, link_request
 
 VIRTUAL = ("vcan", "vxcan")
 _ANSWER_S = 1.0
@@ -15,23 +15,23 @@ def trouble(interface: str) -> str:
     Virtual interfaces have no controller, and acknowledge nothing. An interface that is not there is no
     trouble of this kind.
     """
-    kind, mode = kind_of(interface)
-    if not kind or kind in VIRTUAL or mode & LISTEN_ONLY:
+    found = controller_of(interface)
+    if not found.kind or found.kind in VIRTUAL or found.mode & LISTEN_ONLY:
         return ""
     down, up = f"ip link set {interface} down", f"ip link set {interface} up type can listen-only on"
     return f"{interface} acknowledges frames, and listen_only forbids that: run {down}; {up}"
 
 
-def kind_of(interface: str) -> tuple[str, int]:
-    """Return the kind of an interface, such as vcan, and the mode flags of its controller.
+def controller_of(interface: str) -> Controller:
+    """Return what the kernel knows of an interface as a CAN controller; nothing if there is none.
 
-    The kind of a driver that tells none is `can`. If there is no such interface, these are "" and 0.
+    The kind of a driver that tells none is `can`.
     """
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
             sock.settimeout(_ANSWER_S)
             sock.send(link_request(socket.if_nametoindex(interface)))
-            kind, mode = can_mode(sock.recv(_ANSWER_BYTES))
+            found = controller_in(sock.recv(_ANSWER_BYTES))
     except OSError:
-        return "", 0
-    return kind or "can", mode
+        return Controller()
+    return found if found.kind else found._replace(kind="can")

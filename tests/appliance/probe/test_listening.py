@@ -6,11 +6,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from appliance.commandline.cli import main
+from appliance.probe import listening
 from appliance.probe.listening import listened
+from bridges.items import EXTENDED
+from bridges.media.can.medium import Can
+from bridges.media.rtnetlink import FD, LISTEN_ONLY, Controller
 from bridges.media.uart.medium import Uart
 from bridges.protocols.lines.protocol import Lines
 from bus.errors import BusError
@@ -131,3 +136,24 @@ def test_what_came_at_a_later_rate_alone_is_told(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("appliance.probe.listening._heard", lambda *_: next(heard, []))
     assert "nothing that is known here" in listened(str(line.path), 0.01, lambda _: None).words
     line.close()
+
+
+@pytest.mark.parametrize(
+    ("found", "settings"),
+    [
+        (Controller("can", LISTEN_ONLY, 250_000), {"bitrate": 250_000, "listen_only": True}),
+        (
+            Controller("can", FD, 500_000, 2_000_000),
+            {"bitrate": 500_000, "data_bitrate": 2_000_000, "fd": True},
+        ),
+        (Controller("vcan"), {}),
+    ],
+)
+def test_a_can_interface_joins_with_the_rates_and_the_mode_that_it_has(
+    monkeypatch: pytest.MonkeyPatch, found: Controller, settings: dict[str, Any]
+) -> None:
+    for name, made in {"trouble": "", "controller_of": found, "_ids": [0x123, EXTENDED | 0x456]}.items():
+        monkeypatch.setattr(listening, name, lambda *_, made=made: made)
+    heard = listened("can0", 0.1, lambda _: None)
+    assert heard.medium == Can(channel="can0", **settings)
+    assert heard.words == "can0: frames of 2 ids: 0x123, 0x00000456x"

@@ -15,6 +15,7 @@ from appliance.probe.cars import cars_of
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.live import reality
 from appliance.probe.raw import Choice, survey
+from bridges.media.rtnetlink import Controller
 from bus.errors import LinkError
 from capture.files import CaptureError
 from capture.formats.exports import Place
@@ -134,7 +135,7 @@ def test_what_is_real_and_what_is_not() -> None:
 
 @pytest.mark.parametrize("kind", ["", "can", "vcan", "vxcan"])
 def test_the_kind_of_an_interface_decides(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "kind_of", lambda interface: (kind, 0))
+    monkeypatch.setattr(live, "controller_of", lambda interface: Controller(kind))
     assert bool(reality(parse_endpoint("can:can0?protocol=raw"))) == (kind not in ("vcan", "vxcan"))
 
 

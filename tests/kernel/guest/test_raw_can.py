@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from appliance.probe.replay import played
-from bridges.media.can.listening import trouble
+from bridges.media.can.listening import controller_of, trouble
 from bridges.media.can.medium import Can
 from bridges.media.wire import wire_of
 from bridges.protocols.raw.protocol import Raw
@@ -203,6 +203,7 @@ async def test_the_kernel_filters_by_lists() -> None:
 async def test_a_controller_that_acknowledges_is_refused_to_who_only_listens() -> None:
     attach_pair()
     assert "can0 acknowledges frames" in trouble("can0")
+    assert controller_of("can0").bitrate == 500_000
     assert trouble("vcan0") == ""
     with raw_link(Hub(), "can0", Raw(root=("car",)), listen_only=True) as link:
         await until(lambda: "listen-only on" in link.fault, PATIENCE_S)
