@@ -90,8 +90,7 @@ def _check_kind(mode: int) -> None:
 
 def text_of(data: bytes) -> str:
     """Return the text in the bytes of a whole file. Raises `NoText`."""
-    if found := encoding_of(data):
-        raise NoText(1, f"not UTF-8 text but {found}: {_SAVE}")
+    check_encoding(data)
     try:
         text = data.removeprefix(MARK).decode()
     except UnicodeDecodeError as error:
@@ -100,6 +99,12 @@ def text_of(data: bytes) -> str:
     if "\0" in text:
         raise NoText(text[: text.index("\0")].count("\n") + 1, f"unprintable character #x0000: {_SAVE}")
     return text
+
+
+def check_encoding(data: bytes) -> None:
+    """Raise `NoText` if the first bytes of a text announce another encoding than UTF-8."""
+    if found := encoding_of(data):
+        raise NoText(1, f"not UTF-8 text but {found}: {_SAVE}")
 
 
 def encoding_of(data: bytes) -> str:

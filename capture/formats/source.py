@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from bus.machine.files import NoText, check_encoding
 from bus.machine.inputs import opened
 from bus.text import MARK
 from capture.files import CaptureError
@@ -59,7 +60,7 @@ class Source:
     """A file of the field. `read` gives its bytes, unpacked; `head` its first ones, which `read` gives again.
     `told` takes what is left out.
 
-    Raises `CaptureError` if the file cannot be opened.
+    Raises `CaptureError` if the file cannot be opened, and for text in another encoding than UTF-8.
     """
 
     def __init__(
@@ -79,6 +80,11 @@ class Source:
         self._pieces = self._unpacked(first)
         self._held = b""
         self.head = self._held = self._filled(_HEAD_BYTES)
+        try:
+            check_encoding(self.head)
+        except NoText as error:
+            self._close()
+            raise CaptureError(f"{path}: {error}") from None
 
     def __enter__(self) -> "Source":
         return self
@@ -86,6 +92,9 @@ class Source:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not sys.stdin.buffer:
             self._file.close()
 

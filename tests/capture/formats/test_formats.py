@@ -353,6 +353,19 @@ def test_what_is_no_file_of_the_field_is_one_clear_line(tmp_path: Path) -> None:
         imported(tmp_path / "nothing.log", tmp_path / "d", "car")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("form", [one for one in FIELD if one.looks], ids=lambda form: form.key)
+def test_a_log_in_another_encoding_is_refused_with_what_to_do(
+    form: Format, encoding: str, tmp_path: Path
+) -> None:
+    text = written(form, some(9, form)).decode().encode(encoding)
+    expected = f"not UTF-8 text but {encoding.upper()}: save it as UTF-8"
+    with pytest.raises(CaptureError, match=expected):
+        imported(put(tmp_path / f"log{form.suffixes[0]}", text), tmp_path / "d", "car")
+    with pytest.raises(CaptureError, match=expected):
+        imported(put(tmp_path / "packed.gz", gzip.compress(text)), tmp_path / "d", "car")
+
+
 def test_a_row_of_another_gateway_leads_nowhere_else(tmp_path: Path) -> None:
     from tests.capture.capture_support import FRAMES, pcapng, row
 
