@@ -18,6 +18,7 @@ from bridges.protocols.protocol import Protocol as Spoken
 from bridges.protocols.translator import Translator, Wire, always
 from bus.hub import Link
 from bus.noise import Ear
+from bus.text import quoting
 from bus.vacancy import Filter
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -278,7 +279,7 @@ class SpokenPipe(ByteStreamPipe):
         self._rest(now_s)
         self._tell()
         if self._translator.over:
-            self._loop.call_soon(self._gone, self._translator.over)
+            self._loop.call_soon(self._gone, quoting(self._translator.over, self._said))
         return self._arm()
 
     def _gone(self, why: str) -> None:

@@ -144,13 +144,17 @@ class Asker(Translator[T], Generic[T, P]):
     def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
         found = list[bytes]()
         for item in items:
-            if not self._acting and not self._line.is_open:
+            if self._is_asked_elsewhere(now_s):
                 self.wire.stats.reject("standby")
                 self.found += 1  # another gateway asks there: it is no noise
             elif (outcome := self._line.feed(item, now_s)) is not None:
                 found += self._ended(outcome, now_s)
         self._plan(now_s)
         return found + self._said()
+
+    def _is_asked_elsewhere(self, now_s: float) -> bool:
+        """Return whether what comes answers another gateway; before the first request nobody may have asked."""
+        return not (self._acting or self._line.is_open or self.wire.may_act(now_s))
 
     def turn(self, now_s: float) -> Turn[T]:
         messages = list[bytes]()

@@ -20,7 +20,7 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
 from bus.input import InputWatch
 from bus.ledger import Stats
-from bus.text import SAID_BYTES
+from bus.text import SAID_BYTES, quoting
 from bus.transports.dialling import SERVED_S
 from bus.transports.framing import Framing
 from bus.transports.listening import ListenLink
@@ -259,7 +259,7 @@ class _Peer:
         """Have the translator called when it wants to be, and the conversation ended if it is over."""
         self._alarm.set(self._loop, self.translator.due_s)
         if self.translator.over:
-            self._loop.call_soon(self._end_it, self.translator.over)
+            self._loop.call_soon(self._end_it, quoting(self.translator.over, self._said))
 
     def _turn(self) -> None:
         messages = list(self.translator.advance(self._loop.time()).messages)

@@ -17,10 +17,13 @@ from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import encode
 from bridges.media.uart.medium import Uart
 from bridges.media.udp.medium import Udp
+from bridges.protocols.cannelloni.protocol import Cannelloni
 from bridges.protocols.jsonl.protocol import JsonLines
+from bridges.protocols.modbus.protocol import Modbus, Register
 from bridges.protocols.nmea.protocol import Nmea
 from bridges.protocols.p1.protocol import P1
 from bridges.protocols.protocol import Protocol
+from bridges.protocols.queries.protocol import Queries, Query
 from bridges.protocols.slip.protocol import Slip
 from bridges.protocols.vedirect.protocol import VeDirect
 from bridges.protocols.xbee.protocol import Xbee
@@ -132,6 +135,8 @@ SPOKEN: list[tuple[Protocol, str]] = [
     (Xbee(), "no start"),
     (VeDirect(), "unfinished"),
     (P1(), "unfinished"),
+    (Modbus(registers=(Register(register=0, pattern=("p",)),)), ""),
+    (Queries(queries=(Query(ask="W", pattern=("p",)),)), "unasked"),
 ]
 CARRIERS: dict[str, Callable[[int], Medium]] = {
     "socket": lambda port: Uart(port=f"socket://127.0.0.1:{port}"),
@@ -170,8 +175,20 @@ async def test_what_a_server_says_before_it_hangs_up_is_in_the_fault(kind: str) 
         with opened(link, hub):
             await until(lambda: "Port already in use" in link.fault)
             assert "\r" not in link.fault
+        assert "standby" not in counted(hub).rejected  # no other gateway asks there
         assert not reason or counted(hub).rejected[reason] >= 1
         assert not reason or counted(hub).noise_bytes >= len(BUSY.rstrip())
+
+
+@pytest.mark.parametrize("protocol", ["modbus", "cannelloni"])
+async def test_a_protocol_that_ends_a_connection_quotes_what_came_instead(protocol: str) -> None:
+    spoken_there: Protocol = Modbus(registers=(Register(register=0, pattern=("p",)),))
+    if protocol == "cannelloni":
+        spoken_there = Cannelloni()
+    async with server(b"HTTP/1.0 400 Bad Request\r\nServer: another program\r\n", stays=True) as (port, _):
+        link = Tcp(host="127.0.0.1", port=port).speaking(spoken_there, **QUICK)
+        with opened(link, Hub()):
+            await until(lambda: "it said: HTTP/1.0 400 Bad Request" in link.fault)
 
 
 async def test_cobs_over_tcp_tells_noise_until_messages_come(caplog: pytest.LogCaptureFixture) -> None:
