@@ -20,7 +20,7 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
 from bus.input import InputWatch
 from bus.ledger import Stats
-from bus.text import SAID_BYTES, quoting
+from bus.text import SAID_BYTES, after, quoting
 from bus.transports.dialling import SERVED_S
 from bus.transports.framing import Framing
 from bus.transports.listening import ListenLink
@@ -58,7 +58,8 @@ class TcpSpoken(SpokenLink):
     A peer that is asked has a connection only while this gateway may ask, as many devices take only one.
     Without, the link is up too: this gateway can take over. But where it could not connect when it last
     tried, it tries on as a standby, and closes then: else the lease would come back and go for ever. Only a
-    connection that lasted, or that something came by, is a success: a device may accept and close at once.
+    connection that lasted, or that something came by and that was still there then, is a success: a device
+    may accept and close at once, and a busy server says so first.
     When nobody else asks it any more, the link counts as up while the connection lasts: this gateway may take
     over with it. The connection is made in the thread that opens devices, as one to any other is opened.
     """
@@ -69,6 +70,7 @@ class TcpSpoken(SpokenLink):
         self._out_of_reach = False  # when it last tried
         self._tried: Conversation | None = None  # a connection of a standby, which is to last for a while,
         self._tried_s = 0.0  # since then
+        self._heard_tried = b""  # what came by it
         self._is_hurried = False  # the attempt that is made now
         super().__init__(f"tcp:{options.device}", protocol, shed, options.queue_bytes, **rest)
 
@@ -119,6 +121,7 @@ class TcpSpoken(SpokenLink):
     def _try_out(self, device: Conversation) -> None:
         """Keep a connection for a while, and say nothing: this gateway can take over if it lasts."""
         self._tried, self._tried_s, self.state = device, self._loop.time(), "waiting"
+        self._heard_tried = b""
         if self._is_hurried:
             self._count_as_up()
         self._loop.add_reader(device.port.fileno(), self._on_tried)
@@ -128,7 +131,7 @@ class TcpSpoken(SpokenLink):
         """Use the connection as soon as this gateway may ask, or end the trial if it has lasted."""
         if self._tried is not None and not self._stands_by:
             return self._go_up(self._end_trial(self._tried))
-        if self._loop.time() - self._tried_s >= SERVED_S:
+        if self._heard_tried or self._loop.time() - self._tried_s >= SERVED_S:
             return self._succeeded()
         self._timer = self._loop.call_later(min(LOOK_S, SERVED_S), self._look_at_trial)
         return None
@@ -139,8 +142,9 @@ class TcpSpoken(SpokenLink):
             came = self._tried.port.read()
         except OSError as error:
             self._release_tried()
-            return self._wait(words_of(error))
-        return self._succeeded() if came else None
+            return self._wait(after(words_of(error), self._heard_tried))
+        self._heard_tried = (self._heard_tried + came)[-SAID_BYTES:]
+        return None
 
     def _succeeded(self) -> None:
         """Let a connection go that has shown that the device is there."""

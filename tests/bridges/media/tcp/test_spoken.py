@@ -38,6 +38,7 @@ class Place:
         self.most = 8  # connections that the device takes; it closes others at once
         self.live = set[asyncio.StreamWriter]()
         self.closes = self.greets = False
+        self.says = b""  # before it closes
         options = Tcp(host="127.0.0.1", port=self.port, mode="dial")
         retry: dict[str, Any] = {"retry_min_s": retry_s, "retry_max_s": 2 * retry_s}
         self.link = Trying(options, RECORD, may_act=lambda _: self.may, **retry)
@@ -49,6 +50,7 @@ class Place:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.came += 1
         if self.closes or len(self.live) >= self.most:
+            writer.write(self.says)
             return writer.close()
         self.live.add(writer)
         writer.write(b"\0" if self.greets else b"")
@@ -128,6 +130,24 @@ async def test_a_standby_whose_connection_is_closed_at_once_is_no_candidate() ->
             assert place.link.fault == "closed by the other end"
             place.closes = False
             await until(lambda: place.link.state == "up" and not place.live)
+
+
+async def test_a_standby_that_a_busy_server_turns_away_with_words_is_no_candidate() -> None:
+    async with opened() as place:
+        place.closes, place.says = True, b"Port already in use\r\n"
+        async with place.device():
+            await until(lambda: place.came > 2)
+            place.may = False
+            await until(lambda: place.link.state != "up")
+            before, states = place.came, set[str]()
+
+            def has_tried() -> bool:
+                states.add(place.link.state)
+                return place.came > before + 5
+
+            await until(has_tried)
+            assert "up" not in states
+            assert place.link.fault.endswith("closed by the other end after: Port already in use")
 
 
 @pytest.mark.usefixtures("hasty")
