@@ -62,6 +62,12 @@ def gateway(name: str, hosts: Sequence[str], by: Made, now: datetime, days: int)
     return Made(_signed(builder, by), key)
 
 
+def days_of(old: Made) -> int:
+    """Return how many whole days a certificate was made for, 1 or more."""
+    lasted = old.certificate.not_valid_after_utc - old.certificate.not_valid_before_utc
+    return max(1, lasted.days)
+
+
 def renewed(old: Made, by: Made, now: datetime, days: int) -> Made:
     """Make a certificate again with new dates: the same names, use and key. `by` is its authority, or itself.
 

@@ -16,13 +16,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = actions.add_parser("new", help="make an authority: FILE for all gateways, its key for none")
     gateway = actions.add_parser("gateway", help="make a certificate and a key for one gateway")
-    renew = actions.add_parser("renew", help="give a certificate new dates; the old one is kept as FILE.old")
+    renew = actions.add_parser("renew", help="give a certificate new dates; the old is kept as FILE.old")
     show = actions.add_parser("show", help="show names, hosts and ends; the status is 1 if one ends soon")
     for one in (new, gateway, renew):
         one.add_argument("file", metavar="FILE", help="the certificate; its key is beside it, as .key")
         one.add_argument("--key", metavar="FILE", help="another place of its key")
-    for one, days in ((new, 3650), (gateway, 825), (renew, 825)):
-        one.add_argument("--days", type=_days, default=days, metavar="N", help=f"it lasts N days ({days})")
+    for one, days in ((new, 3650), (gateway, 825), (renew, None)):
+        words = f"it lasts N days ({days or 'as before'})"
+        one.add_argument("--days", type=_days, default=days, metavar="N", help=words)
     for one in (new, gateway):
         one.add_argument("--name", metavar="NAME", help="its common name; FILE's by default")
     gateway.add_argument(
@@ -89,12 +90,13 @@ def _renew(options: argparse.Namespace) -> int:
 
     old = files.read(options.file, options.key or files.key_path(options.file))
     by = old if options.ca is None else files.read(options.ca, options.ca_key or files.key_path(options.ca))
-    made = making.renewed(old, by, _now(), options.days)
+    made = making.renewed(old, by, _now(), options.days or making.days_of(old))
     files.replace(made, options.file)
     ends = (
         f"{old.certificate.not_valid_after_utc:%Y-%m-%d} to {made.certificate.not_valid_after_utc:%Y-%m-%d}"
     )
-    print(f"{options.file}: its end moved from {ends}; `buscoupler reload` on the gateway uses it")
+    place = "on all gateways, with a copy," if by.certificate == old.certificate else "on the gateway"
+    print(f"{options.file}: its end moved from {ends}; `buscoupler reload` {place} uses it")
     return 0
 
 

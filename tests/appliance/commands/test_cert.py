@@ -111,6 +111,21 @@ def test_gateways_verify_each_other_also_with_some_of_them_renewed(
         handshake(plant / "gw-a.pem", plant / "gw-b.pem", plant / "ca.pem", "gw-c")
 
 
+@pytest.mark.parametrize("days", [1, 30, 825, 3650])
+def test_what_is_renewed_lasts_as_long_as_before(
+    tmp_path: Path, days: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ca, gateway_file = tmp_path / "ca.pem", tmp_path / "g.pem"
+    assert cert("new", ca, "--days", str(days)) == 0
+    assert cert("gateway", gateway_file, "--ca", ca, "--host", "gw-a", "--days", str(days)) == 0
+    for file, by, place in ((ca, (), "on all gateways"), (gateway_file, ("--ca", ca), "on the gateway")):
+        before = x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc
+        assert cert("renew", file, *by) == 0
+        after = x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc
+        assert timedelta() <= after - before < timedelta(hours=1)
+        assert f"`buscoupler reload` {place}" in capsys.readouterr().out
+
+
 def test_a_certificate_with_the_name_of_its_authority_is_renewed_by_it(plant: Path) -> None:
     twin = plant / "twin.pem"
     assert cert("gateway", twin, "--name", "plant", "--ca", plant / "ca.pem", "--host", "gw-a") == 0
