@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from errno import EACCES
 from functools import partial
 from typing import Any
 
@@ -97,7 +98,7 @@ class UdpLink(DeviceLink[Opened]):
             # a socket that is bound to an address of ours hears no broadcast
             self._bind(sock, family, None if options.broadcast else options.own_host, options.heard_at)
             if not options.broadcast:
-                sock.connect(peer)
+                _connect(sock, peer)
             sock.setblocking(False)
         except OSError:
             sock.close()
@@ -135,3 +136,13 @@ class UdpLink(DeviceLink[Opened]):
             if isinstance(self.pipe, UdpPipe):
                 self.pipe.know(self.names)
         return super().revise(other)
+
+
+def _connect(sock: socket.socket, peer: Any) -> None:
+    """Have the socket hear its peer alone. Raises `OSError`, also for a broadcast address, which is none."""
+    try:
+        sock.connect(peer)
+    except OSError as error:
+        if error.errno != EACCES:
+            raise
+        raise OSError(EACCES, f"{peer[0]} is a broadcast address here: write broadcast: true") from error

@@ -44,6 +44,8 @@ class Udp(Medium):
     def check(self) -> None:
         if self.broadcast and ":" in self.host:
             raise ValueError("broadcast: IPv6 has none: use multicast")
+        if self.host == "255.255.255.255" and not self.broadcast:
+            raise ValueError(f"{self.host} is a broadcast address: write broadcast: true")
         try:
             group = ip_address(self.host).is_multicast
         except ValueError:  # a name

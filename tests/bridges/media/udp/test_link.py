@@ -128,6 +128,12 @@ async def test_an_address_that_this_machine_does_not_have_is_told_for_a_broadcas
         await until(lambda: "does not have that address" in link.fault)
 
 
+async def test_the_broadcast_address_of_a_network_is_told_where_a_peer_is_meant() -> None:
+    with link_on(Hub(), host="127.255.255.255", port=free_port()) as link:
+        await until(lambda: "write broadcast: true" in link.fault)
+        assert "right" not in link.fault
+
+
 async def test_a_peer_that_does_not_listen_costs_one_datagram() -> None:
     hub = Hub()
     with link_on(hub, port=free_port(), own_port=free_port()) as link:
@@ -152,6 +158,7 @@ def test_a_datagram_is_a_message_and_its_crc() -> None:
         ({"host": "239.1.2.3", "port": 5}, "write multicast"),
         ({"host": "ff02::1", "port": 5, "broadcast": True}, "IPv6 has none"),
         ({"host": "127.0.0.1", "port": 0}, "port"),
+        ({"host": "255.255.255.255", "port": 5}, "write broadcast: true"),
     ],
 )
 def test_wrong_settings_are_told(settings: dict[str, Any], words: str) -> None:
