@@ -1,5 +1,6 @@
 """The records of bridges: what each side joins, with policies, keys, ages and its rank, and the candidate."""
 
+import os
 import zlib
 from dataclasses import dataclass, replace
 
@@ -33,8 +34,9 @@ class ResolvedMedium:
     may wait there, 0 for as long as it takes. `mates` is the number of the side, the same at all candidates
     but for its last 8 bits, which are the candidate's place; 0 where nothing stands in. `names` are those
     of tokens, where the medium asks for them. `certificates` are stamps. `protocol` is what the devices
-    speak, None for TMQ, and `protocol_files` are stamps of what it reads. `subjects` are those of TMQ on the
-    same wire, which a protocol leaves alone. `quantities` are what is known of the values that come in.
+    speak, None for TMQ, and `protocol_files` are stamps of what it reads, by absolute paths. `subjects` are
+    those of TMQ on the same wire, which a protocol leaves alone. `quantities` are what is known of the values
+    that come in.
     `spoken_beside`: another side reads the frames on a wire of TMQ by a protocol.
     """
 
@@ -165,7 +167,7 @@ class Bridges:
         return ResolvedMedium(
             medium,
             side.speaks,
-            () if side.speaks is None else stamped(side.speaks.files()),
+            () if side.speaks is None else stamped(map(os.path.abspath, side.speaks.files())),
             side.shed,
             ground.here.node if medium.needs_node and side.speaks is None else None,
             stamped(keys_at(self._topology, side, joint.trunk)),

@@ -3,7 +3,8 @@
 import pytest
 
 from bus.errors import TopologyError
-from topologies.loading.loader import loads
+from tests.helpers import ROOT
+from topologies.loading.loader import load, loads
 from topologies.resolved.ranks import Rank
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import wired
@@ -44,6 +45,18 @@ def test_a_side_of_tmq_knows_that_a_protocol_reads_the_same_wire() -> None:
 
     assert spoken("{can: {channel: can0}, protocol: raw}") == [True, False]
     assert spoken("{can: {channel: can1}, protocol: raw}") == [False, False]
+
+
+def test_a_file_that_is_named_from_its_directory_needs_the_same_as_from_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A reload reads the file by its absolute path, and would open anew what it finds to differ."""
+    file = ROOT / "examples" / "engine" / "engine.yaml"
+    monkeypatch.chdir(file.parent)
+    wirings = [wired(load(path)) for path in (file.name, f"./{file.name}", str(file))]
+    sides = [side for one in wirings for side in resolve(one, "gw").bridges["engine"].sides]
+    found = {side.medium.protocol_files for side in sides if side.medium is not None}
+    assert [path for files in found for path, _ in files] == [str(file.with_name("engine.dbc"))]
 
 
 WIRE = """\
