@@ -153,7 +153,7 @@ class Asker(Translator[T], Generic[T, P]):
         return found + self._said()
 
     def _is_asked_elsewhere(self, now_s: float) -> bool:
-        """Return whether what comes answers another gateway; before the first request nobody may have asked."""
+        """Return whether what comes answers another gateway: not while this one may ask, if only soon."""
         return not (self._acting or self._line.is_open or self.wire.may_act(now_s))
 
     def turn(self, now_s: float) -> Turn[T]:
