@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bus.key_types import Names
 from bus.wire.notation import text_of
 from topologies.findings import Finding, warning
-from topologies.model import Filter
+from topologies.model import Candidate, Filter
 from topologies.quantities import of_side
 from topologies.wiring.segments import Joint, Wiring
 
@@ -17,10 +17,11 @@ def find_doubles(wiring: Wiring) -> Iterator[Finding]:
     own, and bridges that give patterns other names on the bus, are left out.
     """
     first: dict[tuple[str, Names], Joint] = {}
+    buses = _buses(wiring)
     for joint in wiring.joints:
-        buses, met = _buses(wiring, joint), dict[Names, Joint]()
+        met = dict[Names, Joint]()
         for pattern in _values(joint):
-            for bus in buses:
+            for bus in buses.get(joint.candidate, ()):
                 other = first.setdefault((bus, pattern), joint)
                 if not _is_one(wiring, joint, other):
                     met.setdefault(pattern, other)
@@ -36,10 +37,13 @@ def _values(joint: Joint) -> Iterator[Names]:
     yield from (one.pattern for one in of_side(side) if speaks.asks or not one.writable)
 
 
-def _buses(wiring: Wiring, joint: Joint) -> set[str]:
-    """Return the wires of the buses that a joint's bridge joins there under the patterns that it has."""
-    beside = (one for one in wiring.joints if one.candidate == joint.candidate)
-    return {one.wire for one in beside if one.side.bus is not None and not one.side.renaming}
+def _buses(wiring: Wiring) -> dict[Candidate, set[str]]:
+    """Return the wires of the buses that each bridge joins on a gateway under the patterns that it has."""
+    found: dict[Candidate, set[str]] = {}
+    for joint in wiring.joints:
+        if joint.side.bus is not None and not joint.side.renaming:
+            found.setdefault(joint.candidate, set()).add(joint.wire)
+    return found
 
 
 def _is_one(wiring: Wiring, joint: Joint, other: Joint) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from bridges.front.settings import Front
@@ -138,8 +139,7 @@ class Side(Record):
     @property
     def renaming(self) -> Renaming:
         """The patterns on the wire and inside the bridge."""
-        pairs = ((tuple(names_in(key)), names) for key, names in self.rename.items())
-        return Renaming(self.strip, tuple(pairs), self.prefix)
+        return _renaming(self.strip, tuple(self.rename.items()), self.prefix)
 
     @property
     def front(self) -> Front:
@@ -157,10 +157,9 @@ class Side(Record):
             way = Way(passing.inward, passing.outward)
         if self.medium is not None and self.medium.hears_only:
             way = Way(None if way is None else way.inward, ())
-        renaming = self.renaming
-        if way is None or not renaming:
+        if way is None or not self.renaming:
             return way
-        return Way(*(None if some is None else _inside(renaming, some) for some in way))
+        return Way(*(None if some is None else _inside(self.renaming, some) for some in way))
 
     @property
     def judge(self) -> Judge | None:
@@ -191,6 +190,12 @@ class Side(Record):
     def kind(self) -> str:
         """Key of what the side joins: `bus` or a medium."""
         return "bus" if self.medium is None else self.medium.key
+
+
+@lru_cache(maxsize=1024)  # checks ask each side again and again
+def _renaming(strip: int | Names, rename: tuple[tuple[str, Names], ...], prefix: Names) -> Renaming:
+    """Return the renaming of a side. Raises `ValueError` as `Renaming` does."""
+    return Renaming(strip, tuple((tuple(names_in(key)), names) for key, names in rename), prefix)
 
 
 def _inside(renaming: Renaming, patterns: Patterns) -> Patterns:

@@ -23,7 +23,7 @@ from topologies.wiring.filters import Tokens
 from topologies.wiring.ids import bridge_id
 from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import address_of, bus_at, has_trunk, with_addresses
-from topologies.wiring.segments import Joint
+from topologies.wiring.segments import Joint, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,7 @@ class Bridges:
         self._ground, self._topology = ground, ground.topology
         self._ranks, self._candidates = Ranks(ground.wiring), Candidates(ground)
         self._own = own_patterns(ground.topology)
+        self._wires = _wires(ground.wiring)
 
     def resolved(self) -> dict[str, ResolvedBridge]:
         """Return the record of each bridge that the gateway runs, in the order of the file."""
@@ -175,23 +176,18 @@ class Bridges:
             ground.age_s(f"bridge {joint.bridge}", joint.trunk) if medium.signs else 0.0,
             _mates(joint.number, facts) if medium.selective else 0,
             ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
-            () if side.speaks is None else self._subjects(joint),
+            () if side.speaks is None else self._subjects(joint.wire),
             tuple(of_side(side)),
             side.speaks is None and bool(medium.subjects_of_tmq) and self._is_spoken(joint.wire),
         )
 
     def _is_spoken(self, wire: str) -> bool:
         """Return whether a side of this file on a wire speaks a protocol."""
-        joints = self._ground.wiring.joints
-        return any(one.wire == wire and one.side.speaks is not None for one in joints)
+        return any(side.speaks is not None for side in self._wires[wire])
 
-    def _subjects(self, joint: Joint) -> tuple[int, ...]:
+    def _subjects(self, wire: str) -> tuple[int, ...]:
         """Return the Cyphal subjects of TMQ on a wire."""
-        media = (
-            one.side.medium
-            for one in self._ground.wiring.joints
-            if one.wire == joint.wire and one.side.speaks is None
-        )
+        media = (side.medium for side in self._wires[wire] if side.speaks is None)
         return tuple(sorted({number for one in media if one is not None for number in one.subjects_of_tmq}))
 
     def _join(self, joint: Joint, bus: str) -> ResolvedJoin:
@@ -215,6 +211,14 @@ class Bridges:
             keys=stamped(keys_of(self._topology, listen)),
             age_s=ground.age_s(f"bridge {joint.bridge}", joint.trunk, listen.age_ms),
         )
+
+
+def _wires(wiring: Wiring) -> dict[str, list[Side]]:
+    """Return the sides on each wire."""
+    found: dict[str, list[Side]] = {}
+    for joint in wiring.joints:
+        found.setdefault(joint.wire, []).append(joint.side)
+    return found
 
 
 def _mates(number: int, facts: CandidateFacts | None) -> int:
