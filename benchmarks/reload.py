@@ -9,6 +9,7 @@ change on the loop takes more than 20 ms of processor time, or the thread more t
 
 import argparse
 import asyncio
+import gc
 import logging
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from appliance.commands.run import checked_wiring
 from appliance.compose import Appliance
 from appliance.following import Following
 from appliance.parts.changes import Change
+from appliance.process.serve import SWITCH_S, settle_garbage
 from appliance.reload.reloader import Reloader
 from topologies.resolved.resolve import Resolved, resolve
 
@@ -127,6 +129,7 @@ async def reload(bridges: int, directory: Path) -> Reload:
     appliance = _TimedAppliance(resolve(checked_wiring(str(file)), "gw"))
     reloader = _TimedReloader(appliance, str(file))
     appliance.open(asyncio.get_running_loop())
+    settle_garbage()
     gaps_s = list[float]()
     beats = asyncio.create_task(beat(gaps_s))
     try:
@@ -139,6 +142,7 @@ async def reload(bridges: int, directory: Path) -> Reload:
     finally:
         beats.cancel()
         appliance.close()
+        gc.unfreeze()
     assert len(outcome.changes) == 1
     assert outcome.good
     return Reload(idle_s * 1e3, max(gaps_s) * 1e3, appliance.timed.seconds * 1e3, reloader.timed.seconds)
@@ -149,6 +153,7 @@ def main() -> int:
     parser.add_argument("bridges", nargs="*", type=int, default=[60, 120, 500])
     numbers = parser.parse_args().bridges
     logging.disable(logging.WARNING)  # a note about each bridge
+    sys.setswitchinterval(SWITCH_S)  # as `buscoupler run` does
     good = True
     print("bridges  stood at most ms  (idle)  change ms  thread s")
     for number in numbers:
