@@ -29,7 +29,7 @@ from appliance.status.rows import LinkRow
 from appliance.status.snapshot import brief, claims, roles, twins, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
-from appliance.steps import PORTION
+from appliance.steps import PORTION, portions
 from appliance.version import version
 from appliance.web.service import StatusPage
 from appliance.web.service import prepare as prepare_page
@@ -37,6 +37,7 @@ from bus.hub import Hub, Link
 from bus.keys import ring_of
 from bus.names import table_of
 from bus.report import Report
+from bus.steps import Steps
 from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.marks import Mark
@@ -171,9 +172,9 @@ class Appliance:
         if self.page.url:
             self._record(now_s)
         yield
-        self._look_at_plant(now_s)
+        yield from self._look_at_plant(now_s)
 
-    def _look_at_plant(self, now_s: float) -> None:
+    def _look_at_plant(self, now_s: float) -> Iterator[None]:
         """Hear, ask and judge the other gateways, and announce this one to them."""
         assert self._loop is not None
         if len(self.topology.gateways) < 2:
@@ -183,13 +184,17 @@ class Appliance:
         held = [(role["lease"], role["role"]) for role in roles(self.parts.values())]
         changing = self.health.now.word, self.topology.digest, *held
         if self._speaks and self.plant.is_due(now_s, changing):
-            say(self.parts.values(), self.plant.announcement(self._note(), self._marks(), changing))
+            marks = yield from self._marks()
+            say(self.parts.values(), self.plant.announcement(self._note(), marks, changing))
 
-    def _marks(self) -> dict[str, Mark]:
+    def _marks(self) -> Steps[dict[str, Mark]]:
         """Return the marks of the parts of this gateway in the picture, which is not drawn for this."""
-        monitor = self.monitor
+        monitor, found = self.monitor, dict[str, Mark]()
         sampled = Sampled(rates=monitor.rates.now, down_ms=monitor.down_ms)
-        return told_marks(brief(self.parts.values(), monitor.accounts, sampled))
+        for some in portions(list(self.parts.values())):
+            found |= told_marks(brief(some, monitor.accounts, sampled))
+            yield
+        return found
 
     @property
     def _speaks(self) -> bool:

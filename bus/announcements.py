@@ -29,6 +29,7 @@ FORGET_S: Final = 60.0
 """A speaker who was not heard for so long may have another clock."""
 _TAG: Final = re.compile(rb',"tag":"([0-9a-f]{16})"}\Z')
 _NAME_MAX: Final = 256
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
 ROOM_BYTES: Final = DATA_BYTES_MAX - 26
 """The room for JSON in an announcement, which may be signed."""
 
@@ -53,7 +54,7 @@ passed on; else why it is rejected, or "" where it is nobody's fault.
 
 def json_of(fields: Mapping[str, object]) -> bytes:
     """Return fields as the JSON of an announcement has them."""
-    return json.dumps(fields, separators=(",", ":")).encode()
+    return _JSON.encode(fields).encode()
 
 
 def announce(tokens: tuple[int, ...], data: bytes, ring: Keyring | None = None) -> bytes:

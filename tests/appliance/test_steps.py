@@ -1,8 +1,15 @@
 """Work in steps: a large gateway is looked at in several turns of the loop, and nothing is missed by it."""
 
 import asyncio
+from collections.abc import Collection
+from typing import Any
 
+import pytest
+
+from appliance import compose
 from appliance.compose import Appliance
+from appliance.parts.build import Part
+from appliance.status.snapshot import brief
 from appliance.steps import PORTION, portions
 from bus.steps import Steps, finish
 from tests.appliance.large import LARGE, topology
@@ -45,6 +52,25 @@ async def test_a_large_gateway_is_looked_at_in_several_turns_of_the_loop() -> No
         assert looked_at(appliance) == set()
         await until(lambda: looked_at(appliance) != set())
         assert looked_at(appliance) == {"hall", *(f"b{n}" for n in range(LARGE))}
+
+
+async def test_a_large_gateway_announces_itself_after_several_turns_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    portions, told = list[int](), list[set[str]]()
+
+    def counted(parts: Collection[Part], *more: Any) -> dict[str, Any]:
+        portions.append(len(parts))
+        return brief(parts, *more)
+
+    monkeypatch.setattr(compose, "brief", counted)
+    async with running(topology(LARGE, "far: {address: 127.0.0.2}")) as appliance:
+        monkeypatch.setattr(
+            appliance.plant, "announcement", lambda _, marks, __: told.append({*marks}) or b""
+        )
+        await until(lambda: bool(told))
+        assert portions == [PORTION, len(appliance.parts) - PORTION]
+        assert told[0] >= {part.id for part in appliance.parts.values()}
 
 
 async def test_a_reload_amid_a_look_begins_it_anew_and_what_it_closes_is_no_event() -> None:
