@@ -63,6 +63,10 @@ async def test_a_large_gateway_announces_itself_after_several_turns_of_the_loop(
         portions.append(len(parts))
         return brief(parts, *more)
 
+    def announcement(_: object, marks: Collection[str], __: object) -> bytes:
+        told.append({*marks})
+        return b""
+
     monkeypatch.setattr(compose, "brief", counted)
     async with running(topology(LARGE, "far: {address: 127.0.0.2}")) as appliance:
         monkeypatch.setattr(
