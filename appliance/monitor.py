@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from appliance.downs import Downs, Outage
-from appliance.health.concerns import RECENT_S, Told, of_drops, of_links, of_loops, of_rejects
+from appliance.health.concerns import RECENT_S, RecentCounts, of_drops, of_links, of_loops, of_rejects
 from appliance.status.conditions import controller
 from appliance.status.health import Concern
 from appliance.status.labels import Labels
@@ -73,8 +73,8 @@ class Monitor:
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
         self._rejects: dict[str, dict[str, int]] = {}
-        self._recent: dict[str, Told] = {}
-        self._rejected: dict[str, Told] = {}
+        self._recent: dict[str, RecentCounts] = {}
+        self._rejected: dict[str, RecentCounts] = {}
         self._waiting: list[bytes] = []
         self._labels: Labels | None = None  # of this scan, once they are needed
 
@@ -203,7 +203,7 @@ class Monitor:
             self._drops[name] = now, dropped
             source = self._source(name)
             self.record("drop", source, "messages were dropped", **_words(new))
-            self._recent[source] = Told(now, dict(new), self._slowest(name) if _FULL in new else "")
+            self._recent[source] = RecentCounts(now, dict(new), self._slowest(name) if _FULL in new else "")
 
     def _source(self, name: str) -> str:
         """Return how events name an account, whose name stands behind that of its hub."""
@@ -227,7 +227,7 @@ class Monitor:
         new = Counter(amiss) - Counter(self._rejects.get(name, {}))
         self._rejects[name] = amiss
         if new:
-            self._rejected[self._source(name)] = Told(now, dict(new))
+            self._rejected[self._source(name)] = RecentCounts(now, dict(new))
 
     def concerns(self, now: float) -> Iterator[Concern]:
         """Yield what is wrong with links and buses at the last scan, or was within the last minute."""
@@ -253,7 +253,7 @@ def _dropped(hubs: Iterable[Hub]) -> dict[str, dict[str, int]]:
     return {name: one.dropped for name, one in _stats({hub.name: hub.accounts() for hub in hubs}).items()}
 
 
-def _since(told: Mapping[str, Told], now: float) -> dict[str, Told]:
+def _since(told: Mapping[str, RecentCounts], now: float) -> dict[str, RecentCounts]:
     """Return what was noted within the last minute."""
     return {name: one for name, one in told.items() if now - one.at_s < RECENT_S}
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened, topology_of
-from capture.formats.source import Source, Told
+from capture.formats.source import LeftOut, Source
 from capture.pcapng import Packet, PcapngError, packets
 from capture.schema import Kind
 
 _ROWS = 4096
 
 
-def read(path: Path, told: bool = False, left: Told | None = None) -> Iterator[Packet]:
+def read(path: Path, told: bool = False, left: LeftOut | None = None) -> Iterator[Packet]:
     """Read all rows of a pcapng file, which may have packets that are no rows (`schema.TOLD`), or of the
     capture files under a directory. With `told`, these have their topologies too; `left` takes what is left
     out of a file. Raises `CaptureError`."""
@@ -25,7 +25,7 @@ def read(path: Path, told: bool = False, left: Told | None = None) -> Iterator[P
     return read_pcapng(path, left) if is_file else read_directory(path, told)
 
 
-def read_pcapng(path: Path, left: Told | None = None) -> Iterator[Packet]:
+def read_pcapng(path: Path, left: LeftOut | None = None) -> Iterator[Packet]:
     """Read all rows of a pcapng file; `left` takes what is left out. Raises `CaptureError`."""
     try:
         with Source(path, told=left) as source, BufferedReader(_Unpacked(source)) as file:

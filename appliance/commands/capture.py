@@ -47,7 +47,7 @@ from bus.names import texts
 from bus.text import amount, plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 from capture.formats.table import BY_KEY, FORMATS, PCAPNG
 from capture.formats.target import check_apart, written
 from capture.names import given
@@ -155,7 +155,7 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
 
     Print the number of rows of each place, and what was left out, and return 0.
     """
-    writer, counts, left = Writer(), Counter[tuple[str, str, str]](), Told()
+    writer, counts, left = Writer(), Counter[tuple[str, str, str]](), LeftOut()
     rows = read(source, told=True, left=left)
     first = list(islice(rows, 1))  # a capture that cannot be read must not cost the target
     names = texts([*(given(str(source)) if source.is_dir() else ()), *more])

@@ -35,7 +35,7 @@ _CAUSES: Final = {
 _MEANINGS: Final = {reason.word: reason.meaning for reason in DROPPED} | _CAUSES
 
 
-class Told(NamedTuple):
+class RecentCounts(NamedTuple):
     """The last drops or rejects of a link: when, in s, monotonic, counts by reason, and which peer most."""
 
     at_s: float
@@ -59,17 +59,17 @@ def of_certificates(ends_s: Mapping[str, float], now_s: float) -> Iterator[Conce
             yield Concern("trouble" if end_s <= now_s else "degraded", "certificate", text)
 
 
-def of_drops(drops: Mapping[str, Told], now_s: float) -> Iterator[Concern]:
+def of_drops(drops: Mapping[str, RecentCounts], now_s: float) -> Iterator[Concern]:
     """Yield links that dropped messages within the last `RECENT_S`."""
     return _recent("messages were dropped", drops, now_s)
 
 
-def of_rejects(rejects: Mapping[str, Told], now_s: float) -> Iterator[Concern]:
+def of_rejects(rejects: Mapping[str, RecentCounts], now_s: float) -> Iterator[Concern]:
     """Yield links that rejected input of reasons `AMISS` within the last `RECENT_S`."""
     return _recent("input was rejected", rejects, now_s)
 
 
-def _recent(words: str, noted: Mapping[str, Told], now_s: float) -> Iterator[Concern]:
+def _recent(words: str, noted: Mapping[str, RecentCounts], now_s: float) -> Iterator[Concern]:
     for name, told in noted.items():
         if now_s - told.at_s < RECENT_S:
             most = max(told.counts, key=lambda reason: told.counts[reason])

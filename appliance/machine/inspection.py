@@ -41,7 +41,7 @@ from bus.needs import (
     SocketFile,
     Sockets,
 )
-from bus.transports.binding import Place, bind_words, resolve
+from bus.transports.binding import SocketPlace, bind_words, resolve
 
 _FILES_MAX = 100_000
 _MEMORY = 1  # the major number of /dev/null and its like, which many processes have open
@@ -89,7 +89,7 @@ def _name(entry: Callable[[int], Any], number: int) -> str:
 
 
 def _listening(need: Listening) -> str:
-    places: list[Place] = []
+    places: list[SocketPlace] = []
     try:
         places = resolve((0, ("" if need.host == "*" else need.host, need.port)))
         family, address = places[0]

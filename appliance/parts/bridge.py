@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
-from appliance.parts.changes import Change, Draft, End, Plan, differing, of_settings
+from appliance.parts.changes import Change, Draft, Plan, PlannedLink, differing, of_settings
 from appliance.parts.patch import Patch
 from appliance.parts.reading import Reading
 from appliance.parts.side import door_of, far_of, label_of, medium_plan, policy_of, replay_s
@@ -56,7 +56,7 @@ class Leg:
     row: LinkRow
     resolved: ResolvedSide
     side: Side
-    end: End[Link]
+    end: PlannedLink[Link]
     door: Hub
     reading: Reading | None
 
@@ -379,7 +379,7 @@ class BridgePart(BasePart):
         self._fresh = [(link, until[id(link)]) for link in self.links if until.get(id(link), now) > now]
         return self._open(draft.fresh(), renewed, loop)
 
-    def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
+    def _open(self, ends: list[PlannedLink[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
         self.forgive()
         self._loop, self._unopened = loop, []
         failed = list[Change]()

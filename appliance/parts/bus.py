@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from appliance.parts.announcing import Announcer, said_changes
-from appliance.parts.changes import Change, Draft, End, Plan
+from appliance.parts.changes import Change, Draft, Plan, PlannedLink
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import Far, LinkRow, apart
@@ -111,7 +111,7 @@ class BusPart(BasePart):
         """The links by which messages come in and go out."""
         return [self._entry(end) for end in self._ends]
 
-    def _entry(self, end: End[BusLink]) -> Entry:
+    def _entry(self, end: PlannedLink[BusLink]) -> Entry:
         place, settings = end.plan.place, end.plan.settings
         hub, peers = self.hub_for(settings["trunk"]), settings["peers"] or ()
         is_here = settings["address"] in self._sockets
@@ -126,7 +126,7 @@ class BusPart(BasePart):
         """Return where a pipe joins: on the trunk side if it is a `trunk` and there is one."""
         return self.hub.sides[1] if trunk and isinstance(self.hub, Bridge) else self.plain
 
-    def _hub_of(self, end: End[BusLink], loop: AbstractEventLoop) -> Hub:
+    def _hub_of(self, end: PlannedLink[BusLink], loop: AbstractEventLoop) -> Hub:
         """Return where the pipes of a link join: on a trunk behind a door, and behind a guard, if its address
         has a list of peers."""
         settings = end.plan.settings
@@ -190,18 +190,18 @@ class BusPart(BasePart):
         label, edges = (link, ()) if row is None else (row.label, row.edges)
         return LinkRow(self.hub, name, journal, edges, "", kept, f"{label}{JOURNAL}", "inside")
 
-    def _row(self, end: End[BusLink], failure: str = "") -> LinkRow:
+    def _row(self, end: PlannedLink[BusLink], failure: str = "") -> LinkRow:
         edges = tuple(one.edge for one in self.resolved.joined if one.place == end.plan.place)
         name = self.hub_for(end.plan.settings["trunk"]).row(end.link.name)
         return LinkRow(self.hub, name, end.link, edges, failure, (), self._label(end), self._far(end))
 
-    def _label(self, end: End[BusLink]) -> str:
+    def _label(self, end: PlannedLink[BusLink]) -> str:
         """Return the name of a link as in the file: its address, or the bus that it dials."""
         bus = self._dialled.get(end.plan.place, "")
         trunk = " (trunk)" if end.plan.settings["trunk"] else ""
         return f"{f'dial bus {bus}' if bus else end.plan.place}{trunk}"
 
-    def _far(self, end: End[BusLink]) -> Far:
+    def _far(self, end: PlannedLink[BusLink]) -> Far:
         if end.plan.settings["address"] in self._sockets:
             return "inside"
         in_plant = end.plan.settings["trunk"] or self._dialled.get(end.plan.place)
@@ -225,7 +225,7 @@ class BusPart(BasePart):
         self._loop = loop
         return self._open(self._ends, loop)
 
-    def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
+    def _open(self, ends: list[PlannedLink[BusLink]], loop: AbstractEventLoop) -> list[Change]:
         self.forgive()
         if self._house is not None:
             self._house.open(loop, self._before)

@@ -131,7 +131,7 @@ class Plan(Generic[Made]):
     soft: frozenset[str] = field(default=frozenset(), compare=False)
 
 
-class End(NamedTuple, Generic[L]):
+class PlannedLink(NamedTuple, Generic[L]):
     """A link and the plan that it was made from."""
 
     plan: Plan[L]
@@ -146,7 +146,7 @@ class Draft(Generic[L]):
     can never work.
     """
 
-    def __init__(self, old: Sequence[End[L]], plans: Sequence[Plan[L]]) -> None:
+    def __init__(self, old: Sequence[PlannedLink[L]], plans: Sequence[Plan[L]]) -> None:
         self.partners, self.gone = pair(
             [end.plan for end in old],
             plans,
@@ -157,9 +157,9 @@ class Draft(Generic[L]):
         self._old = old
         self.ends = [self._end(plan, place) for plan, place in zip(plans, self.partners, strict=True)]
 
-    def _end(self, plan: Plan[L], place: int | None) -> End[L]:
+    def _end(self, plan: Plan[L], place: int | None) -> PlannedLink[L]:
         old = None if place is None else self._old[place]
-        return End(plan, old.link if old is not None and old.plan == plan else plan.make())
+        return PlannedLink(plan, old.link if old is not None and old.plan == plan else plan.make())
 
     def close(self) -> None:
         """Let old links take over the new settings that they can, and close the links that do not stay."""
@@ -169,11 +169,11 @@ class Draft(Generic[L]):
             if id(end.link) not in kept:
                 end.link.close()
 
-    def _revised(self, end: End[L], place: int | None) -> End[L]:
+    def _revised(self, end: PlannedLink[L], place: int | None) -> PlannedLink[L]:
         old = end if place is None else self._old[place]
         names = differing(old.plan.settings, end.plan.settings)
         takes_over = names and end.plan.soft.issuperset(names) and old.link.revise(end.link)
-        return End(end.plan, old.link) if takes_over else end
+        return PlannedLink(end.plan, old.link) if takes_over else end
 
     def fates(self) -> dict[str, bool]:
         """Return by place whether the old link of each end that differs would stay.
@@ -183,20 +183,20 @@ class Draft(Generic[L]):
         tried = [(end, place, self._revised(end, place)) for end, place in self._differing()]
         return {end.plan.place: revised.link is self._old[place].link for end, place, revised in tried}
 
-    def _differing(self) -> list[tuple[End[L], int]]:
+    def _differing(self) -> list[tuple[PlannedLink[L], int]]:
         pairs = [
             (end, place) for end, place in zip(self.ends, self.partners, strict=True) if place is not None
         ]
         return [(end, place) for end, place in pairs if end.plan != self._old[place].plan]
 
-    def _is_old(self, end: End[L]) -> bool:
+    def _is_old(self, end: PlannedLink[L]) -> bool:
         return any(end.link is old.link for old in self._old)
 
-    def staying(self) -> list[End[L]]:
+    def staying(self) -> list[PlannedLink[L]]:
         """Return the ends that keep their links. Call it after `close`."""
         return [end for end in self.ends if self._is_old(end)]
 
-    def fresh(self) -> list[End[L]]:
+    def fresh(self) -> list[PlannedLink[L]]:
         """Return the ends whose links are to be opened. Call it after `close`."""
         return [end for end in self.ends if not self._is_old(end)]
 

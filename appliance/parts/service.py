@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from appliance.parts.bus import BusPart, bus_plan
-from appliance.parts.changes import Change, Draft, End, Plan, of_settings
+from appliance.parts.changes import Change, Draft, Plan, PlannedLink, of_settings
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.patch import Patch
 from appliance.parts.site import Revision, Site
@@ -83,7 +83,7 @@ class ServicePart(DevicePart):
     def _own_row(self, hub: Hub) -> LinkRow:
         return LinkRow(hub, hub.row(self._service.name), self._service, (), self._failure, far="inside")
 
-    def _link_rows(self, ends: Sequence[End[Link]], failure: str = "") -> list[LinkRow]:
+    def _link_rows(self, ends: Sequence[PlannedLink[Link]], failure: str = "") -> list[LinkRow]:
         return [self._link_row(end.plan.place, end.link, failure) for end in ends]
 
     def _link_row(self, bus: str, link: Link, failure: str) -> LinkRow:
@@ -107,7 +107,7 @@ class ServicePart(DevicePart):
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         return [*self._open(self._ends, loop), *self._serve(loop)]
 
-    def _open(self, ends: Sequence[End[Link]], loop: AbstractEventLoop) -> list[Change]:
+    def _open(self, ends: Sequence[PlannedLink[Link]], loop: AbstractEventLoop) -> list[Change]:
         self.forgive()
         failed, self._failed = list[Change](), []
         for end in ends:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from appliance.local.asking import answers
 from appliance.local.places import runtime_directory
 from appliance.plant.note import GATEWAY, NOTE_BYTES, Note, note_of, read_note
-from appliance.plant.places import Place
+from appliance.plant.places import PagePlace
 from appliance.status.client import ANSWER_BYTES, read_status, status_socket
 from appliance.status.overlay import own_marks, shown_marks
 from bus.errors import words_of
@@ -22,7 +22,7 @@ ASK_S: Final = 2.0
 AT_ONCE: Final = 8
 
 
-class Heard(NamedTuple):
+class GatewayAnswer(NamedTuple):
     """The answer of a gateway: its note, or `why` there is none.
 
     `ahead_ms` is by how much its clock is ahead of ours, known up to half of `took_ms`. `since` is when it
@@ -37,7 +37,9 @@ class Heard(NamedTuple):
     since: str = ""
 
 
-async def ask_others(topology: str, gateways: Sequence[str], places: Sequence[Place]) -> dict[str, Heard]:
+async def ask_others(
+    topology: str, gateways: Sequence[str], places: Sequence[PagePlace]
+) -> dict[str, GatewayAnswer]:
     """Return what other gateways of a topology say, by their name.
 
     Those on this machine are asked at their sockets, others at their pages. A gateway that cannot be asked is
@@ -53,7 +55,7 @@ async def ask_others(topology: str, gateways: Sequence[str], places: Sequence[Pl
     return found
 
 
-def _local(topology: str, gateways: Sequence[str]) -> Iterator[Heard]:
+def _local(topology: str, gateways: Sequence[str]) -> Iterator[GatewayAnswer]:
     """Yield what gateways of this user on this machine say at their sockets."""
     root = runtime_directory() / topology
     paths = {root / name / status_socket(()): name for name in gateways}
@@ -64,17 +66,17 @@ def _local(topology: str, gateways: Sequence[str]) -> Iterator[Heard]:
             yield _heard(paths[path], data, begun_ns, path)
 
 
-def _heard(gateway: str, data: bytes, begun_ns: int, path: Path) -> Heard:
+def _heard(gateway: str, data: bytes, begun_ns: int, path: Path) -> GatewayAnswer:
     took_ns = time.time_ns() - begun_ns
     try:
         status = read_status(str(path), data)
         note = note_of(status, shown_marks(own_marks(status)))
     except ValueError as error:
-        return Heard(gateway, None, str(error))
+        return GatewayAnswer(gateway, None, str(error))
     return timed(gateway, note, begun_ns, took_ns)
 
 
-def ask_page_of(place: Place) -> Heard:
+def ask_page_of(place: PagePlace) -> GatewayAnswer:
     """Return what the gateway says at its page. It raises nothing."""
     from appliance.status.remote import get  # late: it loads http.client
 
@@ -85,14 +87,14 @@ def ask_page_of(place: Place) -> Heard:
         took_ns = time.time_ns() - begun_ns
         return timed(place.gateway, {**note, "page": place.url}, begun_ns, took_ns)
     except OSError as error:
-        return Heard(place.gateway, None, f"{place.url}: {words_of(error)}")
+        return GatewayAnswer(place.gateway, None, f"{place.url}: {words_of(error)}")
     except ValueError as error:
-        return Heard(place.gateway, None, str(error))
+        return GatewayAnswer(place.gateway, None, str(error))
 
 
-def timed(gateway: str, note: Note, begun_ns: int, took_ns: int) -> Heard:
+def timed(gateway: str, note: Note, begun_ns: int, took_ns: int) -> GatewayAnswer:
     """Return a note that was asked for at `begun_ns`, with the difference of its clock."""
     if note["gateway"] != gateway:
-        return Heard(gateway, None, f"{note['gateway'] or 'another program'} answers in its place")
+        return GatewayAnswer(gateway, None, f"{note['gateway'] or 'another program'} answers in its place")
     ahead_ms = (note["time_ns"] - begun_ns - took_ns // 2) // 1_000_000
-    return Heard(gateway, note, "", ahead_ms, took_ns // 1_000_000)
+    return GatewayAnswer(gateway, note, "", ahead_ms, took_ns // 1_000_000)

@@ -11,7 +11,7 @@ from topologies.model.status import place_of
 _ANY = ("0.0.0.0", "::", "[::]", "*")
 
 
-class Place(NamedTuple):
+class PagePlace(NamedTuple):
     """The page of another gateway.
 
     `token_file` has the word to show, None for none: each page is shown its own only. `ca_file` has whom to
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     own: Tls | None
 
 
-def places(topology: Topology, gateway: str) -> Iterator[Place]:
+def places(topology: Topology, gateway: str) -> Iterator[PagePlace]:
     """Yield the pages of other gateways that can be reached from `gateway`.
 
     One that listens at loopback can be reached on the same machine, and one without `listen` may have another
@@ -40,7 +40,7 @@ def places(topology: Topology, gateway: str) -> Iterator[Place]:
             continue
         tls, own = spec.tls, here.status.tls
         ca_file = (tls and tls.ca_file) or (own and own.ca_file) or None
-        yield Place(
+        yield PagePlace(
             name,
             _dialled(spec.address, other.address),
             spec.token_file,

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from appliance.plant.asking import Heard
+from appliance.plant.asking import GatewayAnswer
 from appliance.plant.note import Note
 from appliance.status.health import WORDS, Concern, Word, verdict
 from appliance.status.words import HOLDS, span
@@ -30,7 +30,7 @@ class Seen(NamedTuple):
     `claims`: a broker here hears it.
     """
 
-    heard: Heard | None = None
+    heard: GatewayAnswer | None = None
     was_there: bool = False
     claims: bool = False
 
@@ -90,12 +90,12 @@ def _of(name: str, seen: Seen, own: Note) -> Iterator[Concern]:
     yield from _differing(name, heard, heard.note, own)
 
 
-def _silence(heard: Heard) -> str:
+def _silence(heard: GatewayAnswer) -> str:
     """Return since when an announcing gateway was not heard, and why it does not answer, if it was asked."""
     return heard.since and f"not heard since {heard.since}{heard.why and f'; {heard.why}'}"
 
 
-def _differing(name: str, heard: Heard, note: Note, own: Note) -> Iterator[Concern]:
+def _differing(name: str, heard: GatewayAnswer, note: Note, own: Note) -> Iterator[Concern]:
     if note["topology"] != own["topology"]:
         yield Concern("trouble", name, f"runs another topology: {note['topology']}")
     elif is_other_file(note, own):
@@ -114,7 +114,7 @@ def is_other_file(note: Note, own: Note) -> bool:
 
 def _row(name: str, address: str, own: Note, seen: Seen | None) -> dict[str, Any]:
     """Return the row of a gateway: `seen` is None for this one."""
-    heard = Heard(name, own) if seen is None else seen.heard
+    heard = GatewayAnswer(name, own) if seen is None else seen.heard
     note = None if heard is None else heard.note
     found: dict[str, Any] = {"name": name, "address": address, "here": seen is None}
     if heard is None or note is None:
@@ -128,7 +128,7 @@ def _row(name: str, address: str, own: Note, seen: Seen | None) -> dict[str, Any
     }  # fmt: skip
 
 
-def _unseen(seen: Seen, heard: Heard | None) -> dict[str, Any]:
+def _unseen(seen: Seen, heard: GatewayAnswer | None) -> dict[str, Any]:
     why = "silent: no process answers" if seen.was_there else _UNKNOWN
     if heard is not None:
         why = _silence(heard) or heard.why

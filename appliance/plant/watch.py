@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from typing import Any, Final
 
 from appliance.plant.announcement import announced
-from appliance.plant.asking import Heard, ask_others
+from appliance.plant.asking import GatewayAnswer, ask_others
 from appliance.plant.files import FileWatch
 from appliance.plant.hearing import MISSED, Hearing
 from appliance.plant.note import Note, note_of
-from appliance.plant.places import Place, places
+from appliance.plant.places import PagePlace, places
 from appliance.plant.verdict import Seen, doubled, judged
 from appliance.status.health import Concern
 from appliance.status.silent import HEARD_MS
@@ -34,7 +34,7 @@ A gateway that is heard again is answered as soon, where more than 26 would answ
 _SHARE_S: Final = 0.2
 _LEVELS = {"ok": logging.INFO, "degraded": logging.WARNING, "trouble": logging.WARNING}
 
-Ask = Callable[[str, Sequence[str], Sequence[Place]], Awaitable[dict[str, Heard]]]
+Ask = Callable[[str, Sequence[str], Sequence[PagePlace]], Awaitable[dict[str, GatewayAnswer]]]
 
 
 class PlantWatch:
@@ -56,7 +56,7 @@ class PlantWatch:
     ) -> None:
         self._gateway, self._record, self._ask, self._clock_ns = gateway, record, ask, clock_ns
         self._clock = clock
-        self._heard: Mapping[str, Heard] = {}
+        self._heard: Mapping[str, GatewayAnswer] = {}
         self._missed = frozenset[str]()
         self._there = set[str]()
         self._twice: Mapping[str, Mapping[str, int]] = {}
@@ -131,13 +131,13 @@ class PlantWatch:
             self._task = loop.create_task(self._go(topology.name, others, where), name="plant")
         return True
 
-    async def _go(self, topology: str, others: Sequence[str], where: Sequence[Place]) -> None:
+    async def _go(self, topology: str, others: Sequence[str], where: Sequence[PagePlace]) -> None:
         try:
             self.take(await self._ask(topology, others, where))
         except Exception:  # a defect of ours must not end the watch
             log.exception("the other gateways could not be asked")
 
-    def take(self, heard: Mapping[str, Heard]) -> None:
+    def take(self, heard: Mapping[str, GatewayAnswer]) -> None:
         """Take the answers of one look."""
         silent = frozenset(
             name for name in {*heard, *self._there} if name not in heard or not heard[name].note
@@ -149,10 +149,10 @@ class PlantWatch:
 
     # ---- both
 
-    def _fresh(self, pauses: float) -> dict[str, Heard]:
+    def _fresh(self, pauses: float) -> dict[str, GatewayAnswer]:
         """Return the gateways that announced themselves within so many pauses."""
         return {
-            name: Heard(name, one.note, "", one.ahead_ms)
+            name: GatewayAnswer(name, one.note, "", one.ahead_ms)
             for name, one in self._hearing.said.items()
             if self._is_fresh(one.at_s, pauses)
         }
@@ -160,10 +160,10 @@ class PlantWatch:
     def _is_fresh(self, at_s: float, pauses: float) -> bool:
         return self._clock() - at_s < pauses * self._every_s
 
-    def _known(self) -> dict[str, Heard]:
+    def _known(self) -> dict[str, GatewayAnswer]:
         """Return what is known of each gateway: its answer, else its announcement, else why there is none."""
         found = {
-            name: Heard(name, None, self._why(name), since=one.since)
+            name: GatewayAnswer(name, None, self._why(name), since=one.since)
             for name, one in self._hearing.said.items()
         }
         answers = {name: one for name, one in self._heard.items() if one.note is not None}

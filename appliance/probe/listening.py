@@ -35,7 +35,7 @@ _PAUSE_S: Final = 0.02  # of silence, between two chunks
 _IDS_SHOWN: Final = 16
 
 
-class Heard(NamedTuple):
+class DeviceFinding(NamedTuple):
     """The finding at a device: its record, the name of the protocol ("" for TMQ), words, and the
     settings of the protocol."""
 
@@ -53,7 +53,7 @@ _ENDPOINT = re.compile(r"[a-z][a-z0-9+]*:")
 Say = Callable[[str], None]
 
 
-def listened(device: str, seconds: float, say: Say) -> Heard:
+def listened(device: str, seconds: float, say: Say) -> DeviceFinding:
     """Listen to a serial device or a CAN interface for at most `seconds` at each rate. Blocks.
 
     `say(text)` tells what is being done. Raises `BusError` if the device cannot be opened.
@@ -67,7 +67,7 @@ def listened(device: str, seconds: float, say: Say) -> Heard:
     return _can(device, seconds, say)
 
 
-def _serial(path: str, seconds: float, say: Say) -> Heard:
+def _serial(path: str, seconds: float, say: Say) -> DeviceFinding:
     best, best_rate = Guess("", -1.0, f"nothing came at any rate: {_ELSE}"), RATES[0]
     try:
         with _opened(path) as line:
@@ -87,7 +87,7 @@ def _serial(path: str, seconds: float, say: Say) -> Heard:
     words = f"{path}: {best.words} at {best_rate} baud" if best.share > 0 else f"{path}: {best.words}"
     medium = Uart(port=path, baud=best_rate, **best.line)
     protocol = "" if best.protocol == "tmq" else best.protocol or _UNKNOWN
-    return Heard(medium, protocol, words, best.settings)
+    return DeviceFinding(medium, protocol, words, best.settings)
 
 
 @contextmanager
@@ -129,16 +129,16 @@ def _heard(line: int, rate: int, seconds: float) -> list[bytes]:
     return chunks
 
 
-def _can(interface: str, seconds: float, say: Say) -> Heard:
+def _can(interface: str, seconds: float, say: Say) -> DeviceFinding:
     if why := trouble(interface):
         only = f"ip link set {interface} up type can bitrate 500000 listen-only on"
         raise BusError(f"{interface}: {why}. To listen without a word, with its bit rate: {only}")
     say(f"{interface}: listening as it is set")
     medium, ids = _as_set(interface), _ids(interface, seconds)
     if not ids:
-        return Heard(medium, "raw", f"{interface}: no frame came")
+        return DeviceFinding(medium, "raw", f"{interface}: no frame came")
     shown = ", ".join(map(_id_text, ids[:_IDS_SHOWN])) + (" ..." if len(ids) > _IDS_SHOWN else "")
-    return Heard(medium, "raw", f"{interface}: frames of {len(ids)} ids: {shown}")
+    return DeviceFinding(medium, "raw", f"{interface}: frames of {len(ids)} ids: {shown}")
 
 
 def _as_set(interface: str) -> Can:

@@ -35,9 +35,9 @@ class Choice(NamedTuple):
 
     def opened(self, source: Path) -> "AbstractContextManager[Found]":
         """Open the frames of the place. Raises `CaptureError`."""
-        from capture.formats.exports import Place, frames_in
+        from capture.formats.exports import FramePlace, frames_in
 
-        return frames_in(source, place=Place(self.hub, self.bus))
+        return frames_in(source, place=FramePlace(self.hub, self.bus))
 
     def frames(self, frames: "Frames") -> "Frames":
         """Return those of the direction."""

@@ -25,7 +25,7 @@ from bus.keys import ring_of
 from bus.text import amount, plain
 from bus.wire.envelope import take_apart
 from capture.files import CaptureError
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 from capture.formats.table import PCAPNG
 from capture.pcapng import Packet
 from capture.reader import read
@@ -111,7 +111,7 @@ def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
 def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
     """Raise `CaptureError` unless the rows are of one place: a frame would be sent once for each place. Print
     what is left out of a file."""
-    left = Told()
+    left = LeftOut()
     places = Counter((packet.hub, packet.bus) for packet in read(source, left=left) if wanted(packet))
     for line in left.lines():
         print(plain(f"{source}: left out: {line}"), file=sys.stderr)

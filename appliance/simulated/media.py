@@ -18,7 +18,7 @@ from topologies.resolved.bridges import ResolvedSide
 from topologies.resolved.resolve import Resolved
 from topologies.wiring.segments import Joint, Wiring
 
-End = CanPort | SerialEnd | RealEnd
+CableEnd = CanPort | SerialEnd | RealEnd
 MakeWire = Callable[[Medium, int], RealWire | None]
 _OF_DRIVERS = frozenset({"interface", "channel", "options", "node", "port", "baud", "exclusive"})
 
@@ -35,7 +35,7 @@ class Cable:
     device: str
     side: Side
     wire: CanWire | SerialLine | RealWire
-    ends: dict[tuple[str, str, int], End] = field(default_factory=dict)
+    ends: dict[tuple[str, str, int], CableEnd] = field(default_factory=dict)
 
     @property
     def gateways(self) -> set[str]:
@@ -88,7 +88,7 @@ class Cables:
         """Return the wire of a device's name, or of GATEWAY:DEVICE where several have it; None if none is."""
         return dict(zip(self.names(), self.all.values(), strict=True)).get(name)
 
-    def ends(self, gateway: str) -> Iterator[End]:
+    def ends(self, gateway: str) -> Iterator[CableEnd]:
         """Yield the ends that a gateway has."""
         for cable in self.all.values():
             yield from (end for (owner, _, _), end in cable.ends.items() if owner == gateway)
@@ -126,13 +126,13 @@ def _wire(medium: Medium, joint: Joint, seed: int) -> CanWire | SerialLine:
     )
 
 
-def _end(wire: CanWire | SerialLine | RealWire, name: str, medium: Medium) -> End:
+def _end(wire: CanWire | SerialLine | RealWire, name: str, medium: Medium) -> CableEnd:
     if isinstance(wire, CanWire):
         return wire.port(name, isinstance(medium, Can) and medium.fd)
     return wire.end(name)
 
 
-def _record(medium: Medium, end: End) -> Medium:
+def _record(medium: Medium, end: CableEnd) -> Medium:
     """Return the record of a medium with the same settings, whose links are on a wire of the plant."""
     if isinstance(end, RealEnd):
         return end.medium(medium)

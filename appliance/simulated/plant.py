@@ -11,7 +11,7 @@ from appliance.alarms.keeping import MemoryKeeper
 from appliance.compose import Appliance
 from appliance.simulated.connections import Connections, PlantLoop, VirtualLoop
 from appliance.simulated.listeners import Telling, told_by
-from appliance.simulated.media import Cable, Cables, End, options_of
+from appliance.simulated.media import Cable, CableEnd, Cables, options_of
 from appliance.simulated.members import AwayError, HubMember, Member, Message, on_wire
 from bridges.simulate import CanWire, SerialLine, SimulationError
 from bus.wire.notation import pattern_of, text_of
@@ -51,7 +51,7 @@ class SimulatedPlant:
         self._cables = self._new_cables(self._wiring, seed)
         self._members: dict[str, Member] = {}
         self._heard = False
-        self._cut_ends: list[End] = []
+        self._cut_ends: list[CableEnd] = []
         self.gateways: dict[str, Appliance] = {}
         self.told: list[Telling] = []
         self._kept = {name: MemoryKeeper() for name in topology.gateways}
@@ -266,7 +266,7 @@ class SimulatedPlant:
             self._known(gateway)
         return gateway or ""
 
-    def _ends(self, cable: Cable, of: str | None) -> list[End]:
+    def _ends(self, cable: Cable, of: str | None) -> list[CableEnd]:
         if of is None:
             return []
         self._known(of)

@@ -15,7 +15,7 @@ from bus.errors import BusError, LinkError, words_of
 from bus.hub import Hub
 from bus.machine.files import NotRegular, read_text
 from bus.report import Report
-from bus.transports.binding import Binding, Place
+from bus.transports.binding import Binding, SocketPlace
 from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
 from bus.urls import url_host
@@ -105,7 +105,7 @@ class StatusPage:
         self._binding = Binding(url, (0, (host, port)), self._bind, self._listens)
         self._binding.open(self._loop)
 
-    def _bind(self, place: Place) -> int:
+    def _bind(self, place: SocketPlace) -> int:
         assert self._server is not None
         return self._server.open(Acceptor(*place), self._loop, self._on_trouble)
 

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from bridges.durable.end import End
 from bridges.durable.house import House
 from bridges.durable.live import Said
-from bridges.durable.receiver import Mark, Memory, Taken, joined
+from bridges.durable.receiver import Memory, SettledRange, Taken, joined
 from bridges.durable.wire import (
     BACKLOG,
     HEAD,
@@ -23,7 +23,7 @@ from bridges.durable.wire import (
     is_durable,
     parse,
 )
-from bridges.durable.work import Told
+from bridges.durable.work import Settled
 from bus.hub import Hub, Pipe
 from bus.journal.ranges import RangeSet
 from bus.lateness import LATE_MS, passing_late
@@ -44,7 +44,7 @@ EARLY_BYTES_MAX: Final = 1 << 20
 there."""
 
 
-class Place(Protocol):
+class ConnectionPlace(Protocol):
     """The place of a connection: the link that it belongs to, and the side of the bus behind it."""
 
     hub: Hub
@@ -97,7 +97,7 @@ class Connection:
     A plain peer's pipe is attached to the side. That of an end is not: its `End` is.
     """
 
-    def __init__(self, place: Place, pipe: StreamPipe, attached: Pipe) -> None:
+    def __init__(self, place: ConnectionPlace, pipe: StreamPipe, attached: Pipe) -> None:
         self._place, self._pipe, self._attached = place, pipe, attached
         self._timer: TimerHandle | None = None
         self._end: End | None = None
@@ -362,7 +362,7 @@ class Connection:
         elif house is None or house.memory is None:
             self._acknowledge(taken.marks)
         else:
-            house.tell(Told(taken.marks, self._acknowledge))
+            house.tell(Settled(taken.marks, self._acknowledge))
 
     def _publish(self, taken: Taken, batch: Batch) -> None:
         house = self._place.house
@@ -375,7 +375,7 @@ class Connection:
             if house is not None:
                 house.intake.passing(None)
 
-    def _acknowledge(self, marks: Sequence[Mark]) -> None:
+    def _acknowledge(self, marks: Sequence[SettledRange]) -> None:
         far = self._far
         self._place.memory.settle(marks)
         if far is not None and not self._is_closed:

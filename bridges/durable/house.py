@@ -27,7 +27,7 @@ from bridges.durable.work import (
     EndState,
     Offered,
     Opened,
-    Told,
+    Settled,
     Worked,
     groups_of,
     kept_of,
@@ -251,7 +251,7 @@ class House:
         self.intake.offer(end, batch)
         self._pump()
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: Settled) -> None:
         """Remember numbers, and acknowledge them when this is on disk."""
         self.intake.tell(told)
         self._pump()
@@ -274,7 +274,7 @@ class House:
         self._is_committing, self._committing, self._last_commit_s = True, offered, self._clock()
         self._run(self._work(offered, told), partial(self._committed, offered, told))
 
-    def _work(self, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
+    def _work(self, offered: list[Offered], told: list[Settled]) -> Callable[[], Worked]:
         """Return the call that writes."""
         marks, news = [mark for one in told for mark in one.marks], self._take_news()
 
@@ -286,7 +286,7 @@ class House:
 
         return work
 
-    def _committed(self, offered: list[Offered], told: list[Told], future: "Future[Worked]") -> None:
+    def _committed(self, offered: list[Offered], told: list[Settled], future: "Future[Worked]") -> None:
         self._is_committing, self._committing = False, []
         error = future.exception()
         if error is not None:

@@ -6,8 +6,8 @@ from typing import Final
 from bridges.durable.ages import time_of
 from bridges.durable.classes import Room
 from bridges.durable.end import End
-from bridges.durable.receiver import Mark, Taken
-from bridges.durable.work import Acknowledge, Offered, Told
+from bridges.durable.receiver import SettledRange, Taken
+from bridges.durable.work import Acknowledge, Offered, Settled
 from bus.replaying import is_replayed
 from bus.wire.batch import Batch
 
@@ -24,7 +24,7 @@ class Intake:
     def __init__(self, room: Room, now_ms: Callable[[], int]) -> None:
         self.is_open = True
         self._room, self._now_ms = room, now_ms
-        self._offered, self._told = list[Offered](), list[Told]()
+        self._offered, self._told = list[Offered](), list[Settled]()
         self._pending_bytes = 0
         self._passing: Taken | None = None
         self._held = list[Taken]()
@@ -70,15 +70,15 @@ class Intake:
         if is_held:
             self._held.append(taken)
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: Settled) -> None:
         """Take numbers that are acknowledged once they are on disk."""
         self._told.append(told)
 
-    def again(self, told: list[Told]) -> None:
+    def again(self, told: list[Settled]) -> None:
         """Take back numbers that did not get on disk."""
         self._told = [*told, *self._told][-TOLD_MAX:]
 
-    def taken(self, most_bytes: int) -> tuple[list[Offered], list[Told]]:
+    def taken(self, most_bytes: int) -> tuple[list[Offered], list[Settled]]:
         """Return messages of so many bytes, at least one batch, and with the last of them the numbers.
 
         They do not wait any more. Numbers are not acknowledged before messages that came before them are on
@@ -102,9 +102,9 @@ class Intake:
             one.settle(False)
 
 
-def by_call(told: list[Told]) -> dict[Acknowledge, Sequence[Mark]]:
+def by_call(told: list[Settled]) -> dict[Acknowledge, Sequence[SettledRange]]:
     """Return what is settled by the call that acknowledges it."""
-    found = dict[Acknowledge, list[Mark]]()
+    found = dict[Acknowledge, list[SettledRange]]()
     for one in told:
         found.setdefault(one.acknowledge, []).extend(one.marks)
     return dict(found)

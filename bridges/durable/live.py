@@ -42,7 +42,7 @@ class Said:
         self._waiting.clear()
 
 
-class Told(Protocol):
+class CountedConnection(Protocol):
     """The connection that tells of the messages handed to it."""
 
     @property
@@ -56,7 +56,7 @@ class Handed:
     They are looked at for each batch, so that nothing is copied.
     """
 
-    def __init__(self, line: Told, own: Stats) -> None:
+    def __init__(self, line: CountedConnection, own: Stats) -> None:
         self._line, self._own, self._known = line, own, line.ledger.copy()
 
     def settle(self) -> None:

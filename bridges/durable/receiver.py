@@ -21,7 +21,7 @@ RANGES_MAX: Final = 4096
 AGES_MS: Final = 100
 
 
-class Mark(NamedTuple):
+class SettledRange(NamedTuple):
     """Numbers of a journal that are settled here, from `first` to `last`."""
 
     journal: int
@@ -40,7 +40,7 @@ class Taken(NamedTuple):
     age_ms: int
     journal: int
     numbers: Sequence[int]
-    marks: tuple[Mark, ...]
+    marks: tuple[SettledRange, ...]
     known: int
     is_replayed: bool = False
 
@@ -107,13 +107,13 @@ def _as_one(run: list[Taken]) -> Taken:
     )
 
 
-def _merged(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+def _merged(marks: Iterable[SettledRange]) -> tuple[SettledRange, ...]:
     """Return the same numbers in fewer marks."""
-    found = dict[int, list[Mark]]()
+    found = dict[int, list[SettledRange]]()
     for mark in marks:
         own = found.setdefault(mark.journal, [])
         if own and mark.first <= own[-1].last + 1 and own[-1].first <= mark.last + 1:
-            mark = Mark(mark.journal, min(mark.first, own[-1].first), max(mark.last, own.pop().last))
+            mark = SettledRange(mark.journal, min(mark.first, own[-1].first), max(mark.last, own.pop().last))
         own.append(mark)
     return tuple(mark for own in found.values() for mark in own)
 
@@ -134,7 +134,7 @@ class Memory:
         """Return the numbers of a journal that are settled here."""
         return list(self._settled.get(journal, ()))
 
-    def settle(self, marks: Sequence[Mark]) -> None:
+    def settle(self, marks: Sequence[SettledRange]) -> None:
         """Note that numbers are settled."""
         for mark in marks:
             _add(self._settled, mark)
@@ -144,9 +144,9 @@ class Memory:
         record = _decoded(carried)
         journal, first = record.identity(sender)
         numbers = self._new(journal, first, record.count)
-        marks = [Mark(sender, carried.since, record.last)]
+        marks = [SettledRange(sender, carried.since, record.last)]
         if record.origin is not None and numbers:
-            marks.append(Mark(journal, first, first + record.count - 1))
+            marks.append(SettledRange(journal, first, first + record.count - 1))
         for mark in marks:
             _add(self._known, mark)
         return Taken(
@@ -200,7 +200,7 @@ def _of(journals: dict[int, RangeSet], journal: int) -> RangeSet:
     return found
 
 
-def _add(journals: dict[int, RangeSet], mark: Mark) -> None:
+def _add(journals: dict[int, RangeSet], mark: SettledRange) -> None:
     """Remember numbers. If they lie too scattered, the smallest gap between them counts as settled."""
     known = _of(journals, mark.journal)
     while not known.add(mark.first, mark.last, RANGES_MAX):

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from bridges.durable.classes import Classes
 from bridges.durable.end import End
-from bridges.durable.receiver import Mark
+from bridges.durable.receiver import SettledRange
 from bridges.durable.sender import FOR_OTHERS, Kept
 from bus.journal.journal import EXPIRED, Backlog, Group, Journal
 from bus.journal.ranges import Range, RangeSet
@@ -29,14 +29,14 @@ class Offered(NamedTuple):
             end.settle(self.batch, is_kept)
 
 
-Acknowledge = Callable[[Sequence[Mark]], None]
+Acknowledge = Callable[[Sequence[SettledRange]], None]
 """A call that acknowledges numbers to the end that sent them."""
 
 
-class Told(NamedTuple):
+class Settled(NamedTuple):
     """Numbers that are settled here, and the call that acknowledges them once this is on disk."""
 
-    marks: tuple[Mark, ...]
+    marks: tuple[SettledRange, ...]
     acknowledge: Acknowledge
 
 
@@ -83,7 +83,9 @@ Acknowledged = Mapping[str, list[Range]]
 """The numbers that ends have, by their gateways."""
 
 
-def written(journal: Journal, acknowledged: Acknowledged, groups: list[Group], marks: list[Mark]) -> Worked:
+def written(
+    journal: Journal, acknowledged: Acknowledged, groups: list[Group], marks: list[SettledRange]
+) -> Worked:
     """Append messages, then remember what came: in this order nothing is acknowledged that is not on disk.
 
     What ends have acknowledged makes room before. Raises `OSError`; `JournalGone` if the files went.

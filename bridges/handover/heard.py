@@ -39,7 +39,7 @@ class Noted:
         self.void = False  # never to be sent: only its copies are to be known
 
 
-class Heard:
+class HeardFrames:
     """The frames heard, at most `count` with `size_bytes`. `by_key` has those whose key is known."""
 
     __slots__ = ("_by_frame", "_bytes", "_count", "_frames", "_size_bytes", "by_key")

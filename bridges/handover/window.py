@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bridges.admission import NO_FRAME
 from bridges.handover.entrance import AGE_S
-from bridges.handover.heard import BYTES, COUNT, Heard, Noted
+from bridges.handover.heard import BYTES, COUNT, HeardFrames, Noted
 from bridges.handover.outcome import Lag, LastOut
 from bridges.handover.sides import SideRules, Sides, moved, placed
 from bridges.handover.stamps import Stamps
@@ -62,7 +62,7 @@ class Window:
         self._own_origins = {origin, private() >> 32}
         self._age_s = age_s
         self._sides = Sides(sides)
-        self._heard = Heard(count, size_bytes)
+        self._heard = HeardFrames(count, size_bytes)
         self._number = 0  # of frames heard so far
         self._lag, self._out = Lag(), LastOut()
 

@@ -8,7 +8,7 @@ from math import inf
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from bridges.protocols.asking import Asking
-from bridges.protocols.commands import Command, Commands, Place
+from bridges.protocols.commands import Command, Commands, ValuePlace
 from bridges.protocols.translator import LOOK_S, Sent, Translator, Turn, Wire, frame
 from bus.quantity.forms import write
 from bus.values import RESULTS_FULL
@@ -104,7 +104,7 @@ class Asker(Translator[T], Generic[T, P]):
     asks = True
 
     def __init__(
-        self, record: Asking, wire: Wire, line: Line[T], places: Sequence[Place], answer_s: float
+        self, record: Asking, wire: Wire, line: Line[T], places: Sequence[ValuePlace], answer_s: float
     ) -> None:
         super().__init__(wire)
         self._line, self._answer_s, self._form = line, answer_s, record.form
@@ -127,7 +127,7 @@ class Asker(Translator[T], Generic[T, P]):
         """Begin the request of a command, and return its item."""
         raise NotImplementedError
 
-    def _values(self, poll: P, data: bytes) -> list[tuple[Place, bytes]]:
+    def _values(self, poll: P, data: bytes) -> list[tuple[ValuePlace, bytes]]:
         """Return the bytes of all values in a good answer."""
         raise NotImplementedError
 
@@ -309,7 +309,7 @@ class Asker(Translator[T], Generic[T, P]):
         made = (self._frame(place, part, sampled_s) for place, part in self._values(poll, data))
         return [one for one in made if one is not None]
 
-    def _frame(self, place: Place, data: bytes, unix_s: float) -> bytes | None:
+    def _frame(self, place: ValuePlace, data: bytes, unix_s: float) -> bytes | None:
         try:
             value = place.coding.decode(data, self._form == "number")
         except ValueError:

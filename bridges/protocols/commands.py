@@ -27,7 +27,7 @@ class ValueCoding(Protocol):
     def encode(self, value: Value, low: float | None = None, high: float | None = None) -> bytes: ...
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """A value of the table: its record, the tokens of its pattern, and the coding of its bytes."""
 
     row: Asked
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 class Command(NamedTuple):
     """A command: the bytes for a value, when it came, and the frame that it was."""
 
-    place: Place
+    place: ValuePlace
     data: bytes
     came_s: float
     message: bytes
@@ -89,12 +89,12 @@ class Commands(Results):
     `settled` is that of the translator.
     """
 
-    def __init__(self, record: Asking, places: Sequence[Place], settled: list[tuple[int, str]]) -> None:
+    def __init__(self, record: Asking, places: Sequence[ValuePlace], settled: list[tuple[int, str]]) -> None:
         super().__init__(place.row for place in places)
         self._settled = settled
         self._form, self._most, self._age_s = record.form, record.commands, record.age_ms / 1000
         tail = tokens_of((SET,))
-        self._places: Mapping[Tokens, Place] = {
+        self._places: Mapping[Tokens, ValuePlace] = {
             (*place.tokens, *tail): place for place in places if place.row.write
         }
         self._waiting: deque[Command] = deque()

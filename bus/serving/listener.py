@@ -12,7 +12,7 @@ from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
 from bus.serving.limits import Limits
 from bus.serving.objects import Cutter
 from bus.serving.rejections import Rejections
-from bus.transports.binding import Binding, Place, bind_now
+from bus.transports.binding import Binding, SocketPlace, bind_now
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.secure import SecureSocket, Security
@@ -119,7 +119,7 @@ class Listener:
         scheme, (host, port) = "tcp" if security is None else "tls+tcp", address
         return f"{scheme}://{host}:{port}"
 
-    def _bind(self, security: Security | None, asked: Address | None, place: Place) -> Address:
+    def _bind(self, security: Security | None, asked: Address | None, place: SocketPlace) -> Address:
         """Listen at a numeric place, which `shut` knows by the address that was asked for, or as it is."""
         acceptor = Acceptor(*place)
         bound: Address = acceptor.open(self._loop, partial(self._take, security), self._on_trouble)

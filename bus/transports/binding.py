@@ -26,7 +26,7 @@ from bus.transports import sockets
 log = logging.getLogger("buscoupler.bus")
 
 T = TypeVar("T")
-Place = tuple[int, Any]
+SocketPlace = tuple[int, Any]
 """A family, 0 for any of IP, and the address: (host, port), host "" for all interfaces, or a path."""
 
 RETRY_MIN_S, RETRY_MAX_S = 0.25, 5.0
@@ -34,7 +34,7 @@ _ABSENT: Final = {errno.EADDRNOTAVAIL, errno.ENODEV, errno.ENETDOWN, errno.ENETU
 _PRIVILEGED: Final = "ports below 1024 need root or CAP_NET_BIND_SERVICE: take one from 1024 on"
 
 
-def resolve(place: Place, kind: int = socket.SOCK_STREAM, numeric: bool = False) -> list[Place]:
+def resolve(place: SocketPlace, kind: int = socket.SOCK_STREAM, numeric: bool = False) -> list[SocketPlace]:
     """Return the numeric places of a place; with `numeric`, look no name up. Raises OSError, UnicodeError."""
     family, address = place
     if family == socket.AF_UNIX:
@@ -54,7 +54,7 @@ def is_absent(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno in _ABSENT | {errno.ENOENT}
 
 
-def bind_words(error: Exception, place: Place | None = None, udp: bool = False) -> str:
+def bind_words(error: Exception, place: SocketPlace | None = None, udp: bool = False) -> str:
     """Return why nothing can listen at a place, and what to do about it."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, socket.gaierror):
@@ -70,12 +70,12 @@ def bind_words(error: Exception, place: Place | None = None, udp: bool = False) 
     return words_of(error)
 
 
-def _words(error: Exception, places: list[Place], kind: int) -> str:
+def _words(error: Exception, places: list[SocketPlace], kind: int) -> str:
     """Return the words of `bind_words` for the first of the places, if any was found."""
     return bind_words(error, places[0] if places else None, kind == socket.SOCK_DGRAM)
 
 
-def _holder(place: Place, udp: bool) -> str:
+def _holder(place: SocketPlace, udp: bool) -> str:
     """Return by whom a place is taken, or how to find that out."""
     family, address = place
     if family == socket.AF_UNIX:
@@ -86,11 +86,11 @@ def _holder(place: Place, udp: bool) -> str:
     return f"by {holder}" if holder else f"(run {look} to see by whom)"
 
 
-def _is_no_socket(place: Place) -> bool:
+def _is_no_socket(place: SocketPlace) -> bool:
     return place[0] == socket.AF_UNIX and os.path.exists(place[1]) and not Path(place[1]).is_socket()
 
 
-def _is_privileged(place: Place) -> bool:
+def _is_privileged(place: SocketPlace) -> bool:
     return place[0] != socket.AF_UNIX and 0 < place[1][1] < 1024
 
 
@@ -107,8 +107,8 @@ class Binding(Generic[T]):
     def __init__(
         self,
         url: str,
-        place: Place,
-        bind: Callable[[Place], T],
+        place: SocketPlace,
+        bind: Callable[[SocketPlace], T],
         on_bound: Callable[[T], object],
         kind: int = socket.SOCK_STREAM,
     ) -> None:
@@ -126,7 +126,7 @@ class Binding(Generic[T]):
         tried again.
         """
         self.state = "opening"
-        places: list[Place] = []
+        places: list[SocketPlace] = []
         try:
             places = resolve(self._place, self._kind, numeric=True)
             return self._take(self._bind(places[0]))
@@ -161,7 +161,7 @@ class Binding(Generic[T]):
 
     async def _attempt(self) -> bool:
         """Try once more. Whatever fails now is a state: the rest of the process runs long since."""
-        places: list[Place] = []
+        places: list[SocketPlace] = []
         try:
             places = await aside(partial(resolve, self._place, self._kind))
             bound = self._bind(places[0])
@@ -183,13 +183,17 @@ class Binding(Generic[T]):
 
 
 def bind_now(
-    url: str, place: Place, bind: Callable[[Place], T], kind: int = socket.SOCK_STREAM, tries: int = 1
+    url: str,
+    place: SocketPlace,
+    bind: Callable[[SocketPlace], T],
+    kind: int = socket.SOCK_STREAM,
+    tries: int = 1,
 ) -> T:
     """Bind once, for a program that is told by an exception. Raises `LinkError`. It may look up a name.
 
     With several `tries` it binds the first free port of so many; the exception is about the first of them.
     """
-    places: list[Place] = []
+    places: list[SocketPlace] = []
     try:
         places = resolve(place, kind)
         return _bind_first(places[0], bind, tries)
@@ -197,7 +201,7 @@ def bind_now(
         raise LinkError(f"{url}: cannot listen: {_words(error, places, kind)}") from error
 
 
-def _bind_first(place: Place, bind: Callable[[Place], T], tries: int) -> T:
+def _bind_first(place: SocketPlace, bind: Callable[[SocketPlace], T], tries: int) -> T:
     """Bind the first free port of several. Who holds the others is not looked up: that takes milliseconds."""
     family, address = place
     for more in range(tries - 1):

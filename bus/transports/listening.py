@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, State
 from bus.keys import Keyring
-from bus.transports.binding import Binding, Place
+from bus.transports.binding import Binding, SocketPlace
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import Tls
@@ -87,7 +87,7 @@ class ListenLink(StreamLink):
             raise
         self._is_open = True
 
-    def _bind(self, place: Place) -> Any:
+    def _bind(self, place: SocketPlace) -> Any:
         acceptor = self._given or Acceptor(*place)
         bound = acceptor.open(self._loop, self._accepted, self._on_trouble)
         self._acceptor = acceptor

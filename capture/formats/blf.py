@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE
 from capture.files import CaptureError
 from capture.formats.columns import CODES, Builder, Numbers, channel_of, classic
-from capture.formats.source import PIECE_BYTES, Source, Told
+from capture.formats.source import PIECE_BYTES, LeftOut, Source
 from capture.frames import FD_SIZES, STATE, SWITCH, Frames
 
 _FILE: Final = Struct("<4sL8B2Q2L8H8H")
@@ -96,10 +96,10 @@ def _torn(data: bytes) -> Iterator[bytes]:
     if len(data) >= _OBJECT.size:
         _, head, _, _, kind = _OBJECT.unpack_from(data)
         if kind == _OF_CONTAINER and len(data) >= head + _CONTAINER.size:
-            yield from _unpacked(data[head:], Told())
+            yield from _unpacked(data[head:], LeftOut())
 
 
-def _unpacked(body: bytes, told: Told) -> Iterator[bytes]:
+def _unpacked(body: bytes, told: LeftOut) -> Iterator[bytes]:
     method, _ = _CONTAINER.unpack_from(body)
     left = body[_CONTAINER.size :]
     if method == 0:
@@ -118,7 +118,7 @@ def _unpacked(body: bytes, told: Told) -> Iterator[bytes]:
 class _Objects:
     """The run of objects in a file."""
 
-    def __init__(self, told: Told, begin_ns: int) -> None:
+    def __init__(self, told: LeftOut, begin_ns: int) -> None:
         self.built = Builder()
         self._told, self._begin_ns, self._rest = told, begin_ns, b""
 

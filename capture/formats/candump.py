@@ -15,7 +15,7 @@ from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MA
 from capture.formats.cells import DECIMAL, HEX, Column, numbers
 from capture.formats.console import ConsoleReader
 from capture.formats.looks import LOGGED, SHOWN
-from capture.formats.source import Source, Told, line_blocks
+from capture.formats.source import LeftOut, Source, line_blocks
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Flags, Frames, Ints, Octets
 from capture.schema import TIME_MAX_NS
 
@@ -99,7 +99,7 @@ class _Lines:
         return self.octets[np.minimum(places, len(self.octets) - 1)]
 
 
-def parse(block: bytes, told: Told, style: dict[str, Any]) -> Frames:
+def parse(block: bytes, told: LeftOut, style: dict[str, Any]) -> Frames:
     """Read frames out of whole lines."""
     lines = _Lines(block)
     dot = lines.first(b".", lines.starts)

@@ -18,7 +18,7 @@ from capture.formats.cells import DECIMAL, HEX, Bytes, Cells, Column, matrix, nu
 from capture.formats.columns import Numbers
 from capture.formats.guesses import guessed, ns_of
 from capture.formats.heading import Heading, heading_of
-from capture.formats.source import Source, Told, line_blocks
+from capture.formats.source import LeftOut, Source, line_blocks
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Flags, Frames, Ints
 from capture.schema import TIME_MAX_NS
 
@@ -66,7 +66,7 @@ class _Table:
         (first, last), cells = self._heading.octets, line.split(self._heading.delimiter)
         if not self._heading.ends_with_data or len(cells) <= first:
             return False
-        frames = self.parse(line + b"\n", Told())
+        frames = self.parse(line + b"\n", LeftOut())
         if not len(frames) or not self._tells_size(frames):
             return False
         size = int(frames.sizes[0])
@@ -79,7 +79,7 @@ class _Table:
         is_short = frames.sizes[0] <= CLASSIC_DATA and (frames.is_fd[0] or not frames.marks[0])
         return "length" in self._places or ("code" in self._places and bool(is_short))
 
-    def parse(self, block: bytes, told: Told) -> Frames:
+    def parse(self, block: bytes, told: LeftOut) -> Frames:
         """Read frames out of whole lines."""
         cells = Cells(block, self._heading.delimiter) if block else None
         if cells is None or not len(cells):
@@ -99,7 +99,7 @@ class _Table:
         columns = times, channel, self._is_sent(cells), ids.astype(np.uint32), sizes.astype(np.uint8)
         return Frames.of((one[good] for one in (*columns, marks.astype(np.uint8), is_fd, data)), names)
 
-    def _leave(self, cells: Cells, good: Flags, told: Told) -> None:
+    def _leave(self, cells: Cells, good: Flags, told: LeftOut) -> None:
         """Count lines that are no frame, but for a heading once more, as of files one behind another."""
         left = [
             line for line in map(cells.line, np.flatnonzero(~good).tolist()) if line != self._heading_line

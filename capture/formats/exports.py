@@ -17,7 +17,7 @@ from capture import ranges
 from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
 from capture.formats.format import Format, RowOutput, Style
 from capture.formats.losses import Losses
-from capture.formats.source import Source, Told
+from capture.formats.source import LeftOut, Source
 from capture.formats.table import BY_KEY, format_of
 from capture.formats.target import written
 from capture.frames import (
@@ -52,10 +52,10 @@ class Found(NamedTuple):
     format: str
     style: Style
     frames: Iterator[Frames]
-    told: Told
+    told: LeftOut
 
 
-class Place(NamedTuple):
+class FramePlace(NamedTuple):
     """A place where CAN frames were seen; None: any. `bus` is a segment or a channel.
 
     Only rows have a hub; those of a file of the field get one when it is imported.
@@ -96,11 +96,11 @@ class Place(NamedTuple):
         return frames.chosen(known[frames.channel])
 
 
-EVERYWHERE: Final = Place()
+EVERYWHERE: Final = FramePlace()
 
 
 @contextmanager
-def frames_in(path: Path, key: str | None = None, place: Place = EVERYWHERE) -> Iterator[Found]:
+def frames_in(path: Path, key: str | None = None, place: FramePlace = EVERYWHERE) -> Iterator[Found]:
     """Open the CAN frames of a directory, in the order of time, or of a file. Raises `CaptureError`."""
     if path.is_dir() or (not path.exists() and str(path) != "-"):
         yield _in_directory(path, place)
@@ -119,8 +119,8 @@ def _behind(first: Frames | None, frames: Iterator[Frames]) -> Iterator[Frames]:
         yield from frames
 
 
-def _in_directory(root: Path, place: Place) -> Found:
-    paths, told = finished(root), Told()
+def _in_directory(root: Path, place: FramePlace) -> Found:
+    paths, told = finished(root), LeftOut()
     runs = [list(run) for _, run in groupby(paths, lambda path: (gateway_of(path), boot_of(path)))]
     frames = ordered([_of_run(run, told, place) for run in runs])
     with opened(paths[0]) as file:
@@ -128,7 +128,7 @@ def _in_directory(root: Path, place: Place) -> Found:
     return Found(source.get("format", ""), source.get("style", {}), frames, told)
 
 
-def _of_run(paths: list[Path], told: Told, place: Place) -> Iterator[Frames]:
+def _of_run(paths: list[Path], told: LeftOut, place: FramePlace) -> Iterator[Frames]:
     """Yield the frames of a run in the order of its rows, which are in files of several days."""
     for some in ranges.entwined(paths):
         if len(some) == 1:
@@ -137,21 +137,21 @@ def _of_run(paths: list[Path], told: Told, place: Place) -> Iterator[Frames]:
             yield from in_order([_numbered(path, told, place) for path in some])
 
 
-def _of_file(path: Path, told: Told, place: Place) -> Iterator[Frames]:
+def _of_file(path: Path, told: LeftOut, place: FramePlace) -> Iterator[Frames]:
     for batch in _batches(path, place, _COLUMNS):
         frames = frames_of(batch)
         told.others += _recorded(batch) - len(frames)
         yield frames
 
 
-def _numbered(path: Path, told: Told, place: Place) -> Iterator[Numbered]:
+def _numbered(path: Path, told: LeftOut, place: FramePlace) -> Iterator[Numbered]:
     for batch in _batches(path, place, [*_COLUMNS, "cap_seq"]):
         numbers, frames = numbered_of(batch)
         told.others += _recorded(batch) - len(frames)
         yield numbers, frames
 
 
-def _batches(path: Path, place: Place, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(path: Path, place: FramePlace, columns: list[str]) -> Iterator[pa.RecordBatch]:
     with opened(path) as file:
         if not is_ours(file):
             raise CaptureError(f"{path}: rewritten by another program; only pipeline jobs read such files")
@@ -162,14 +162,14 @@ def _recorded(batch: pa.RecordBatch) -> int:
     return pc.sum(pc.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py() or 0
 
 
-def _of_items(items: Iterator[Frames | list[Packet]], told: Told, place: Place) -> Iterator[Frames]:
+def _of_items(items: Iterator[Frames | list[Packet]], told: LeftOut, place: FramePlace) -> Iterator[Frames]:
     for item in items:
         frames = place.frames(item) if isinstance(item, Frames) else _of_packets(place.packets(item), told)
         if len(frames):
             yield frames
 
 
-def _of_packets(packets: list[Packet], told: Told) -> Frames:
+def _of_packets(packets: list[Packet], told: LeftOut) -> Frames:
     """Return the CAN frames among rows."""
     rows = [one for one in packets if one.kind == Kind.WIRE and one.message.startswith(_ITEM)]
     found: Parsed = parsed(pa.array([one.message[len(_ITEM) :] for one in rows], pa.binary()))

@@ -12,7 +12,7 @@ from typing import Final
 from bus.wire.identifier import STANDARD_MAX
 from capture.formats.dates import date_ns
 from capture.formats.heading import NS, Heading
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 from capture.schema import TIME_MAX_NS
 
 _ROWS: Final = 500
@@ -69,7 +69,7 @@ def _second_ns(text: str, zone: str) -> int:
     return round(datetime.fromisoformat(text + ("Z" if zone in ("", "UTC") else zone)).timestamp()) * 10**9
 
 
-def guessed(heading: Heading, lines: Sequence[bytes], told: Told) -> Heading:
+def guessed(heading: Heading, lines: Sequence[bytes], told: LeftOut) -> Heading:
     """Return a heading that tells all, by the first rows of its table. What is a guess is told."""
     rows = [_cells(line, heading.delimiter) for line in lines[:_ROWS]]
     unit = _unit(_column(rows, heading.places["time"])) if not heading.unit_ns else ""

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from capture.formats.format import Format
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 from capture.frames import CLASSIC_DATA, Flags, Frames
 
 OF_ERRORS: Final[Mapping[str, tuple[str, bool, Callable[[Frames], Flags]]]] = {
@@ -29,7 +29,7 @@ def _date(ts_ns: int) -> str:
 class Losses:
     """The count of what a format cannot hold of the frames that are written."""
 
-    def __init__(self, form: Format, told: Told) -> None:
+    def __init__(self, form: Format, told: LeftOut) -> None:
         self._form, self._told = form, told
         self._channels = set[str]()
         self._naming, self._named = form.names(), dict[str, str]()

@@ -20,7 +20,7 @@ from bus.wire.frame import is_frame, unpack
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, identifier_word
 from capture.files import CaptureError
 from capture.formats.columns import Builder
-from capture.formats.source import Source, Told, up_to_damage
+from capture.formats.source import LeftOut, Source, up_to_damage
 from capture.frames import CLASSIC_DATA, FD_FLAGS, Frames
 from capture.pcapng import Packet
 from capture.schema import Kind
@@ -89,7 +89,7 @@ class _Stream:
         return found
 
 
-def _records(stream: _Stream, told: Told) -> Iterator[tuple[int, bytes]]:
+def _records(stream: _Stream, told: LeftOut) -> Iterator[tuple[int, bytes]]:
     """Yield the records of a file, and of a last chunk that is cut off those that are whole."""
     while len(head := stream.take(_HEAD.size)) == _HEAD.size:
         op, size = _HEAD.unpack(head)
@@ -100,7 +100,7 @@ def _records(stream: _Stream, told: Told) -> Iterator[tuple[int, bytes]]:
         if len(body) < size:
             told.leave("record at the end that is cut off")
             if op == _CHUNK:
-                yield from _in_chunk(body, Told())
+                yield from _in_chunk(body, LeftOut())
             return
         yield op, body
     told.leave("record at the end that is cut off", int(bool(head)))
@@ -109,7 +109,7 @@ def _records(stream: _Stream, told: Told) -> Iterator[tuple[int, bytes]]:
 class _Reader:
     """The reader of the records of a file."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: LeftOut) -> None:
         self._told, self._built, self._rows = told, Builder(), list[Packet]()
         self._schemas: dict[int, str] = {}
         self._channels: dict[int, str] = {}
@@ -171,7 +171,7 @@ def _word(value: Any) -> str:
     return str(value)[:255].encode(errors="replace").decode()
 
 
-def _in_chunk(body: bytes, told: Told) -> Iterator[tuple[int, bytes]]:
+def _in_chunk(body: bytes, told: LeftOut) -> Iterator[tuple[int, bytes]]:
     """Yield the records of a chunk."""
     at = _CHUNK_HEAD.size
     size = int.from_bytes(body[at : at + 4], "little")
@@ -194,7 +194,7 @@ def _in_chunk(body: bytes, told: Told) -> Iterator[tuple[int, bytes]]:
     told.leave("damaged records", int(bool(rest)))
 
 
-def _unpacked(data: bytes, packing: str, told: Told) -> Iterator[bytes]:
+def _unpacked(data: bytes, packing: str, told: LeftOut) -> Iterator[bytes]:
     import pyarrow as pa
 
     if not packing:

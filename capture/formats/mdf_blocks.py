@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from capture.formats.source import PIECE_BYTES, Told
+from capture.formats.source import PIECE_BYTES, LeftOut
 
 HEAD: Final = Struct("<4s4xQQ")
 ID_BYTES: Final = 64
@@ -120,7 +120,7 @@ def began_ns(blocks: Blocks) -> int | None:
     return int.from_bytes(header.body[:8], "little") if header and len(header.body) >= 8 else None
 
 
-def data_groups(blocks: Blocks, told: Told) -> Iterator[DataGroup]:
+def data_groups(blocks: Blocks, told: LeftOut) -> Iterator[DataGroup]:
     """Yield the data groups. Those with a sort of records whose description is cut off are left out."""
     header, seen = blocks.described(ID_BYTES, b"##HD"), set[int]()
     place = header.links[0] if header and header.links else 0
@@ -190,7 +190,7 @@ def _scale(blocks: Blocks, place: int) -> tuple[float, float] | None:
     return factor, offset
 
 
-def content(blocks: Blocks, place: int, told: Told) -> Iterator[bytes]:
+def content(blocks: Blocks, place: int, told: LeftOut) -> Iterator[bytes]:
     """Yield the data that begin there, unpacked, in pieces of about 1 MiB, until they end or are cut off."""
     for block in _listed(blocks, place):
         if block is None:
@@ -229,7 +229,7 @@ def _listed(blocks: Blocks, place: int) -> Iterator[Block | None]:
     yield None
 
 
-def _unpacked(block: Block, told: Told) -> Iterator[bytes]:
+def _unpacked(block: Block, told: LeftOut) -> Iterator[bytes]:
     if len(block.body) < PACKED.size:
         return
     _, method, columns, size, _ = PACKED.unpack_from(block.body)
@@ -257,7 +257,7 @@ def _at_most(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
         yield piece
 
 
-def _inflated(packed: memoryview, told: Told) -> Iterator[bytes]:
+def _inflated(packed: memoryview, told: LeftOut) -> Iterator[bytes]:
     unpacker = zlib.decompressobj()
     left: memoryview | bytes = packed
     try:

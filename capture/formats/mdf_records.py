@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capture.formats.mdf_blocks import Channel, DataGroup, Group
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 
 Octets = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ def equal(pieces: Iterator[bytes], group: Group) -> Iterator[tuple[Ints, Octets]
 class Window:
     """Values in blocks of their own, by their places, which do not go back: a batch lets go of the rest."""
 
-    def __init__(self, pieces: Iterator[bytes], told: Told) -> None:
+    def __init__(self, pieces: Iterator[bytes], told: LeftOut) -> None:
         self._pieces, self._told, self._held, self._begin = pieces, told, b"", 0
 
     def take(self, places: Ints) -> tuple[npt.NDArray[np.bool_], Values]:
@@ -129,7 +129,7 @@ class Mixed:
     A value with a length of its own belongs to the record of the same rank in its group.
     """
 
-    def __init__(self, data: DataGroup, wants: dict[int, Channel], told: Told) -> None:
+    def __init__(self, data: DataGroup, wants: dict[int, Channel], told: LeftOut) -> None:
         self._id_bytes, self._told = data.id_bytes, told
         self._groups = {one.number: one for one in data.groups}
         by_place = {one.place: one.number for one in data.groups if one.is_vlsd}

@@ -31,7 +31,7 @@ from capture.formats.mdf_blocks import (
     data_groups,
 )
 from capture.formats.mdf_records import Mixed, Records, Values, Window, equal, ints, times_ns
-from capture.formats.source import Source, Told
+from capture.formats.source import LeftOut, Source
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Frames, codes_of, joined, ordered
 from capture.schema import TIME_MAX_NS
 
@@ -67,7 +67,7 @@ def _frames_in(blocks: Blocks, source: Source) -> Iterator[Frames]:
         yield from ordered(some)
 
 
-def _timely(run: Iterator[Frames], told: Told) -> Iterator[Frames]:
+def _timely(run: Iterator[Frames], told: LeftOut) -> Iterator[Frames]:
     """Leave out frames whose times no capture can hold; beyond the largest, they are below zero."""
     for frames in run:
         good = frames.ts_ns >= 0
@@ -95,7 +95,7 @@ def _has_zero(blocks: Blocks, data: DataGroup) -> bool:
     }
     if not channels or not data.data:
         return False
-    told = Told()
+    told = LeftOut()
     pieces = content(blocks, data.data, told)
     if not data.id_bytes:
         group = data.groups[0]
@@ -132,7 +132,7 @@ class Fields(NamedTuple):
 
 
 def _run(
-    blocks: Blocks, data: DataGroup, numbers: _Numbers, begin_ns: int, told: Told
+    blocks: Blocks, data: DataGroup, numbers: _Numbers, begin_ns: int, told: LeftOut
 ) -> Iterator[Frames] | None:
     fields = {one.number: of for one in data.groups if (of := Fields.of(one, numbers)) is not None}
     if not fields:
@@ -162,7 +162,7 @@ def _of_equal(
 
 
 def _of_mixed(
-    pieces: Iterator[bytes], data: DataGroup, fields: dict[int, Fields], begin_ns: int, told: Told
+    pieces: Iterator[bytes], data: DataGroup, fields: dict[int, Fields], begin_ns: int, told: LeftOut
 ) -> Iterator[Frames]:
     wants = {number: one.values for number, one in fields.items() if one.values}
     mixed = Mixed(data, wants, told)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from capture import pcapng
 from capture.files import CaptureError
-from capture.formats.source import Source, Told
+from capture.formats.source import LeftOut, Source
 from capture.frames import (
     CLASSIC_BYTES,
     CLASSIC_DATA,
@@ -122,7 +122,7 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
 
 
 def _found(
-    data: bytes, places: list[int], sizes: list[int], times: list[int], link: _Link, told: Told
+    data: bytes, places: list[int], sizes: list[int], times: list[int], link: _Link, told: LeftOut
 ) -> Iterator[Frames | list[Packet]]:
     if places:
         none = np.zeros(len(places), np.int64)
@@ -136,7 +136,7 @@ def _octets(data: bytes) -> Octets:
 
 
 def _of_links(
-    packets: _Packets, links: list[_Link], data: bytes, told: Told
+    packets: _Packets, links: list[_Link], data: bytes, told: LeftOut
 ) -> Iterator[Frames | list[Packet]]:
     """Yield what packets hold: of CAN together, in the order of the file, of all else by interface."""
     types = np.array([link.link_type for link in links])[packets.channel]
@@ -150,7 +150,7 @@ def _of_links(
         yield from _of_link(packets.chosen(packets.channel == number), links[number], told)
 
 
-def _rows(packets: _Packets, links: list[_Link], data: bytes, told: Told) -> Iterator[list[Packet]]:
+def _rows(packets: _Packets, links: list[_Link], data: bytes, told: LeftOut) -> Iterator[list[Packet]]:
     """Yield the rows of a capture of ours."""
     columns = (column.tolist() for column in (packets.channel, packets.start, packets.size, packets.ts_ns))
     rows = [
@@ -163,7 +163,7 @@ def _rows(packets: _Packets, links: list[_Link], data: bytes, told: Told) -> Ite
         yield rows
 
 
-def _of_link(packets: _Packets, link: _Link, told: Told) -> Iterator[Frames]:
+def _of_link(packets: _Packets, link: _Link, told: LeftOut) -> Iterator[Frames]:
     """Yield what packets of one interface hold, which is cooked."""
     if link.link_type in _COOKED:
         for part, name in _cooked(packets, link, told):
@@ -177,7 +177,7 @@ def _some(frames: Frames) -> Iterator[Frames]:
         yield frames
 
 
-def _cooked(packets: _Packets, link: _Link, told: Told) -> Iterator[tuple[_Packets, str]]:
+def _cooked(packets: _Packets, link: _Link, told: LeftOut) -> Iterator[tuple[_Packets, str]]:
     """Yield the CAN frames of a cooked capture of Linux, by interface where it tells that."""
     head, type_at, protocol_at = _COOKED[link.link_type]
     octets, start = packets.octets, packets.start
@@ -197,7 +197,7 @@ def _cooked(packets: _Packets, link: _Link, told: Told) -> Iterator[tuple[_Packe
         yield found.chosen(is_can & (index == number)), link.name if is_old else f"if{number}"
 
 
-def frames_of(packets: _Packets, names: list[str], order: str, told: Told) -> Frames:
+def frames_of(packets: _Packets, names: list[str], order: str, told: LeftOut) -> Frames:
     """Return the CAN frames in packets of SocketCAN's link type, whose identifiers have a byte order."""
     octets, start, captured = packets.octets, packets.start, packets.size
     head = octets[np.minimum(start[:, None] + np.arange(_HEAD), len(octets) - 1)]

@@ -29,7 +29,7 @@ _EXAMPLE_CHARS: Final = 60
 _FILL_BYTES: Final = 4096
 
 
-class Told:
+class LeftOut:
     """The account of what was left out of a file: how much for each reason, and the first example.
 
     `others` are rows of other sorts. Nobody asked for those where frames alone are wanted.
@@ -67,9 +67,9 @@ class Source:
         self,
         path: Path,
         on_progress: Callable[[float], None] = lambda part: None,
-        told: Told | None = None,
+        told: LeftOut | None = None,
     ) -> None:
-        self.path, self.told = path, told or Told()
+        self.path, self.told = path, told or LeftOut()
         self._on_progress = on_progress
         try:
             self._file: BinaryIO = sys.stdin.buffer if str(path) == "-" else opened(path)
@@ -134,7 +134,7 @@ class Source:
 _TORN: Final = "packed end that is damaged or cut off"
 
 
-def _gunzipped(raw: Iterator[bytes], told: Told) -> Iterator[bytes]:
+def _gunzipped(raw: Iterator[bytes], told: LeftOut) -> Iterator[bytes]:
     """Unpack gzip, of one or more members. What stands behind the last is left out."""
     unpacker, fed = zlib.decompressobj(31), False
     for piece in raw:
@@ -188,7 +188,7 @@ class _Pieces:
         self.closed = True
 
 
-def _unzstd(raw: Iterator[bytes], told: Told) -> Iterator[bytes]:
+def _unzstd(raw: Iterator[bytes], told: LeftOut) -> Iterator[bytes]:
     import pyarrow as pa
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Pieces(raw), mode="r"), "zstd")

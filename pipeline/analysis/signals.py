@@ -166,7 +166,7 @@ def busiest(windows: "DataFrame", count: int) -> "DataFrame":
     return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
 
 
-class Heard(NamedTuple):
+class SignalPlace(NamedTuple):
     """A signal where it was heard, and in which unit: how many values it has there, and whether they are
     numbers."""
 
@@ -181,18 +181,18 @@ class Heard(NamedTuple):
         return f"{self.bus} of {self.gateway}{f' in {self.unit}' if self.unit else ''}"
 
 
-def names_of(rows: "DataFrame") -> "dict[str, list[Heard]]":
+def names_of(rows: "DataFrame") -> "dict[str, list[SignalPlace]]":
     """Return the names of the signals in long rows, in order, and where each was heard, most often first."""
     counts = F.count(F.lit(1)).alias("rows"), F.count("value").alias("numbers")
-    found = rows.groupBy(_name().alias("name"), *Heard._fields[:3]).agg(*counts)
-    names: dict[str, list[Heard]] = {}
-    for row in found.orderBy("name", F.desc("rows"), *Heard._fields[:3]).limit(NAMES_MOST).collect():
-        heard = Heard(row.gateway, row.bus, row.unit, row.rows, row.numbers > 0)
+    found = rows.groupBy(_name().alias("name"), *SignalPlace._fields[:3]).agg(*counts)
+    names: dict[str, list[SignalPlace]] = {}
+    for row in found.orderBy("name", F.desc("rows"), *SignalPlace._fields[:3]).limit(NAMES_MOST).collect():
+        heard = SignalPlace(row.gateway, row.bus, row.unit, row.rows, row.numbers > 0)
         names.setdefault(row.name, []).append(heard)
     return names
 
 
-def heard_at(rows: "DataFrame", places: "Mapping[str, Heard]") -> "DataFrame":
+def heard_at(rows: "DataFrame", places: "Mapping[str, SignalPlace]") -> "DataFrame":
     """Select of each signal the values of one place."""
     wanted = F.lit(False)
     for name, one in places.items():

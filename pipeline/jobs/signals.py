@@ -159,7 +159,7 @@ def _inside(
 
     condition = _condition(options.where)
     rows = cached(done(source, asked._replace(ends=condition.names), Long()))
-    names, texts, places = signals.names_of(rows), set[str](), dict[str, signals.Heard]()
+    names, texts, places = signals.names_of(rows), set[str](), dict[str, signals.SignalPlace]()
     for end in condition.names:
         fits = [name for name in names if ends_with(name, end)]
         if len(fits) != 1:

@@ -185,7 +185,7 @@ def _signals(parts: "Mapping[str, Sequence[Row]]") -> str:
     lost = [(row.start_ns, row.start_ns + seconds * 1e9, svg.RED, row.kind) for row in parts["faults"]]
     gone = [(row.start_ns, row.end_ns, svg.COLORS[1], row.hub) for row in parts["failovers"]]
     marks = [
-        svg.Mark((first - begin) / 1e9, (last - begin) / 1e9, color, word)
+        svg.TimeMark((first - begin) / 1e9, (last - begin) / 1e9, color, word)
         for first, last, color, word in [*lost, *gone][:_MARKS_MOST]
     ]
     return svg.levels(series, marks, (end - begin) / 1e9 or 1.0, (clock(begin), clock(end)), 2 * seconds)

@@ -46,7 +46,7 @@ class Level(NamedTuple):
     high: float
 
 
-class Mark(NamedTuple):
+class TimeMark(NamedTuple):
     """A time to mark, from `start` to `end` in seconds, with a word about it."""
 
     start: float
@@ -87,7 +87,7 @@ def _grid(top: float, right: float, width: float, height: float, unit: str) -> l
 
 def levels(
     series: Mapping[str, Sequence[Level]],
-    marks: Sequence[Mark],
+    marks: Sequence[TimeMark],
     length: float,
     ends: tuple[str, str],
     pause: float,
@@ -151,7 +151,7 @@ def _unbroken(some: Sequence[Level], pause: float) -> Iterator[list[Level]]:
     yield run
 
 
-def _marked(mark: Mark, length: float, width: float, height: float) -> str:
+def _marked(mark: TimeMark, length: float, width: float, height: float) -> str:
     first, last = (min(max(at / length, 0.0), 1.0) * width for at in (mark.start, mark.end))
     box = _box(_LEFT + first, 0, max(1.5, last - first), height, mark.color, mark.word)
     return f'<g opacity="0.3">{box}</g>'

@@ -25,7 +25,7 @@ from bus.wire.pattern import token
 from capture.schema import Kind
 from pipeline.signals import forms
 from pipeline.signals.databases import Database, Tokens
-from pipeline.signals.places import Place
+from pipeline.signals.places import RowPlace
 
 COLUMNS: Final = ("ts_ns", "kind", "hub", "bus", "dir", "tokens", "payload")
 """The columns of a capture that a batch has."""
@@ -77,7 +77,7 @@ class Moments(NamedTuple):
 
     ts_ns: Array
     rows: Array
-    origin: tuple[str, Place]
+    origin: tuple[str, RowPlace]
 
     def at(self, places: Array) -> "Moments":
         """Return those of some rows."""
@@ -101,7 +101,7 @@ class Wanted(NamedTuple):
     given: tuple[tuple[Tokens, str], ...] = ()
     quantities: Quantities = Quantities()
     ends: tuple[str, ...] = ()
-    places: Mapping[str, frozenset[Place]] | None = None
+    places: Mapping[str, frozenset[RowPlace]] | None = None
     from_ns: int | None = None
     to_ns: int | None = None
     inside: tuple[tuple[int, int], ...] | None = None
@@ -125,7 +125,7 @@ class Reader:
         self.wanted = wanted
         self._decoders = dict[tuple[str, Tokens | None], Decoder | None]()
         self._patterns = dict[Tokens, tuple[str, str, str]]()
-        self._joiners = defaultdict[tuple[str, Place, str], Joiner](lambda: Joiner({}))
+        self._joiners = defaultdict[tuple[str, RowPlace, str], Joiner](lambda: Joiner({}))
 
     def blocks(self, batch: pa.RecordBatch, gateway: str) -> Iterator[Block]:
         """Yield the blocks of a batch of one gateway, which has `COLUMNS`."""
@@ -142,7 +142,7 @@ class Reader:
                 if len(block.ts_ns):
                     yield block._replace(gateway=gateway)
 
-    def _places(self, batch: pa.RecordBatch, gateway: str, times: Array) -> Iterator[tuple[Place, Array]]:
+    def _places(self, batch: pa.RecordBatch, gateway: str, times: Array) -> Iterator[tuple[RowPlace, Array]]:
         """Yield the places whose rows are wanted, with the numbers of the rows."""
         (hub, hubs), (bus, buses) = _coded(batch.column("hub")), _coded(batch.column("bus"))
         way, kind = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("dir", "kind"))
@@ -153,7 +153,7 @@ class Reader:
             if code < count:
                 where, a_kind = divmod(code, _KINDS)
                 where, a_way = divmod(where, _WAYS)
-                place = Place(hubs[where // len(buses)], buses[where % len(buses)], a_way, a_kind)
+                place = RowPlace(hubs[where // len(buses)], buses[where % len(buses)], a_way, a_kind)
                 if place in wanted if wanted is not None else place.kind == Kind.FRAME and not place.dir:
                     yield place, rows
 

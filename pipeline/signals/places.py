@@ -14,7 +14,7 @@ _SEAM_NS: Final = 1_000_000_000
 """Where one log ends and the next begins, frames of several adapters are not in order."""
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """Rows to decode: of a hub on the side of a segment, those of one direction and kind."""
 
     hub: str
@@ -26,7 +26,7 @@ class Place(NamedTuple):
 class _Heard(NamedTuple):
     """The rows of a place: how many there are, and from when to when, in ns."""
 
-    place: Place
+    place: RowPlace
     rows: int
     first_ns: int
     last_ns: int
@@ -38,7 +38,7 @@ class _Heard(NamedTuple):
         return both_ns >= min(shorter_ns / 2, _SEAM_NS)
 
 
-def chosen(taken: "Iterable[Row]", by_wire: bool) -> dict[str, frozenset[Place]]:
+def chosen(taken: "Iterable[Row]", by_wire: bool) -> dict[str, frozenset[RowPlace]]:
     """Choose the places to decode, by gateway, from the rows of an inventory.
 
     Messages count where they were received from a segment: there they enter. At a bus without a bridge that
@@ -47,10 +47,10 @@ def chosen(taken: "Iterable[Row]", by_wire: bool) -> dict[str, frozenset[Place]]
     at other times count too, such as the files of a log that was divided. With `by_wire`, CAN frames on a
     wire count instead of the messages of its segment.
     """
-    rows: dict[tuple[str, Place], _Heard] = {}
+    rows: dict[tuple[str, RowPlace], _Heard] = {}
     for row in taken:
         if row.kind in (Kind.FRAME, Kind.WIRE) and (row.kind == Kind.FRAME or row.reason == FRAMES):
-            key = row.gateway, Place(row.hub, row.bus, row.dir, row.kind)
+            key = row.gateway, RowPlace(row.hub, row.bus, row.dir, row.kind)
             rows[key] = _added(rows.get(key), _Heard(key[1], row.rows, row.first_ns, row.last_ns))
     bridged = {gateway for gateway, place in rows if place.hub.startswith(BRIDGE)}
     wires = {(gateway, place.bus) for gateway, place in rows if place.kind == Kind.WIRE} if by_wire else set()
@@ -63,7 +63,7 @@ def chosen(taken: "Iterable[Row]", by_wire: bool) -> dict[str, frozenset[Place]]
             counts = came and (gateway, place.bus) not in wires
         if counts:
             sides.setdefault((gateway, place.bus, place.dir), []).append(heard)
-    found = dict[str, set[Place]]()
+    found = dict[str, set[RowPlace]]()
     for (gateway, _, _), some in sides.items():
         found.setdefault(gateway, set()).update(_apart(some))
     return {gateway: frozenset(places) for gateway, places in found.items()}
@@ -76,7 +76,7 @@ def _added(one: _Heard | None, other: _Heard) -> _Heard:
     return _Heard(one.place, one.rows + other.rows, first_ns, last_ns)
 
 
-def _apart(some: "Iterable[_Heard]") -> "Iterator[Place]":
+def _apart(some: "Iterable[_Heard]") -> "Iterator[RowPlace]":
     """Yield the places of one side with most rows, none of them beside another."""
     kept = list[_Heard]()
     for one in sorted(some, key=lambda heard: -heard.rows):

@@ -15,7 +15,7 @@ from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.errors import LinkError
 from bus.transports import binding
-from bus.transports.binding import Place
+from bus.transports.binding import SocketPlace
 from devices.raw import RawDevice
 from tests.helpers.appliances import appliance_of
 from tests.helpers.certificates import own_tls
@@ -53,7 +53,9 @@ class Names:
         self.there = False
         self.resolve = binding.resolve
 
-    def __call__(self, place: Place, kind: int = socket.SOCK_STREAM, numeric: bool = False) -> list[Place]:
+    def __call__(
+        self, place: SocketPlace, kind: int = socket.SOCK_STREAM, numeric: bool = False
+    ) -> list[SocketPlace]:
         host, port = place[1] if place[0] != socket.AF_UNIX else ("", 0)
         if host in ("late.example", "192.0.2.77") and self.there and not numeric:
             return self.resolve((place[0], ("127.0.0.1", port)), kind)

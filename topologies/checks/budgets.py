@@ -14,7 +14,7 @@ from topologies.wiring.filters import Tokens, begins, one_way, related, tokens
 from topologies.wiring.keys import keys_at
 from topologies.wiring.segments import Joint, Wiring
 
-Place = tuple[Candidate, int]  # the best candidate for a bridge, and the place of a side in its `join`
+JoinPlace = tuple[Candidate, int]  # the best candidate for a bridge, and the place of a side in its `join`
 
 FULL = 0.7  # share of its capacity above which the queue to a medium grows long
 
@@ -28,7 +28,7 @@ def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
 def find_overloads(wiring: Wiring) -> list[Finding]:
     """Return errors for media that cannot carry the rates and state no policy; warnings if nearly full."""
     topology = wiring.topology
-    users: dict[str, dict[Place, Joint]] = defaultdict(dict)
+    users: dict[str, dict[JoinPlace, Joint]] = defaultdict(dict)
     findings = []
     for joint in wiring.joints:
         if not joint.spec.rates:

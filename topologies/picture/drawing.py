@@ -6,7 +6,7 @@ The ids are stable over changes of other parts, so a page or `show --live` marks
 from collections.abc import Iterator
 
 from topologies.model import Topology, running
-from topologies.picture.layout import WIDE, Box, Drawing, Edge, Node, placed
+from topologies.picture.layout import WIDE, Box, Drawing, Edge, PictureNode, placed
 from topologies.picture.show import place_of, side_label
 from topologies.wiring.durable import durable_lines
 from topologies.wiring.ids import bridge_id, link_between, link_id
@@ -28,16 +28,18 @@ def draw(topology: Topology) -> Drawing:
     return placed(Drawing(topology.name, 0, 0, boxes, tuple(nodes.values()), known), WIDE)
 
 
-def _parts(topology: Topology, gateway: str) -> list[Node]:
+def _parts(topology: Topology, gateway: str) -> list[PictureNode]:
     """Return the parts of a gateway."""
-    buses = [Node(f"bus {name}", "bus", name, gateway) for name in running(topology.buses, gateway)]
-    brokers = [Node(f"broker {name}", "broker", name, gateway) for name in running(topology.brokers, gateway)]
+    buses = [PictureNode(f"bus {name}", "bus", name, gateway) for name in running(topology.buses, gateway)]
+    brokers = [
+        PictureNode(f"broker {name}", "broker", name, gateway) for name in running(topology.brokers, gateway)
+    ]
     bridges = [
-        Node(bridge_id(name, gateway), "bridge", name, gateway, place_of(topology, name, gateway))
+        PictureNode(bridge_id(name, gateway), "bridge", name, gateway, place_of(topology, name, gateway))
         for name in running(topology.bridges, gateway)
     ]
     devices = [
-        Node(f"device {name}", "device", name, gateway, spec.key)
+        PictureNode(f"device {name}", "device", name, gateway, spec.key)
         for name, spec in running(topology.devices, gateway).items()
     ]
     return buses + brokers + bridges + devices
@@ -68,9 +70,9 @@ def _networked(topology: Topology, joint: Joint) -> list[str]:
     return [broker for broker in dialled if broker in topology.brokers]
 
 
-def _outside(wiring: Wiring, names: list[str]) -> Iterator[Node]:
+def _outside(wiring: Wiring, names: list[str]) -> Iterator[PictureNode]:
     """Yield the wires and foreign addresses of these names, each once."""
     labels = {joint.wire: (joint.side.kind, side_label(joint.side)) for joint in reversed(wiring.joints)}
     for wire in dict.fromkeys(names):
         kind, label = labels.get(wire, ("address", wire.removeprefix("url ")))
-        yield Node(wire, "wire", kind, detail=label.removeprefix(kind).strip())
+        yield PictureNode(wire, "wire", kind, detail=label.removeprefix(kind).strip())

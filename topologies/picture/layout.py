@@ -18,7 +18,7 @@ _COLUMNS = {"bus": 0, "broker": 0, "bridge": 1, "device": 1, "wire": 2}
 T = TypeVar("T")
 
 
-class Node(NamedTuple):
+class PictureNode(NamedTuple):
     """A part or a wire. `gateway` is "" for what is outside of all; `x` and `y` are its upper left corner."""
 
     id: str
@@ -66,7 +66,7 @@ class Drawing(NamedTuple):
     width: float
     height: float
     boxes: tuple[Box, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[PictureNode, ...]
     edges: tuple[Edge, ...]
     node_width: float = NODE_WIDTH
 
@@ -91,7 +91,8 @@ def from_record(name: str, record: Mapping[str, Any]) -> Drawing:
     )
     return Drawing(
         name, record["width"], record["height"], tuple(_made(Box, box) for box in record["boxes"]),
-        tuple(_made(Node, node) for node in record["nodes"]), tuple(_made(Edge, edge) for edge in edges),
+        tuple(_made(PictureNode, node) for node in record["nodes"]),
+        tuple(_made(Edge, edge) for edge in edges),
     )  # fmt: skip
 
 
@@ -132,14 +133,14 @@ _BANK = 12  # gateways that stand below each other in any case
 _SHAPE = 16 / 9  # of a screen
 
 
-Parts = Mapping[tuple[str, int], list[Node]]
+Parts = Mapping[tuple[str, int], list[PictureNode]]
 """The nodes of each gateway and column."""
 
 
 def placed(drawing: Drawing, layout: Layout) -> Drawing:
     """Return a picture with its places in a layout, whatever places it had."""
     parts, near = _parts(drawing), _near(drawing)
-    boxes, nodes, tall = list[Box](), dict[str, Node](), float(_PAD)
+    boxes, nodes, tall = list[Box](), dict[str, PictureNode](), float(_PAD)
     banks = _banks(drawing.boxes, parts, layout)
     for number, bank in enumerate(banks):
         placed_boxes, made, bottom = _bank(bank, parts, near, layout.shifted(number))
@@ -153,10 +154,10 @@ def placed(drawing: Drawing, layout: Layout) -> Drawing:
 
 
 def _bank(
-    boxes: Iterable[Box], parts: Parts, near: Mapping[Node, list[str]], layout: Layout
-) -> tuple[list[Box], dict[str, Node], float]:
+    boxes: Iterable[Box], parts: Parts, near: Mapping[PictureNode, list[str]], layout: Layout
+) -> tuple[list[Box], dict[str, PictureNode], float]:
     """Return the boxes of a bank with their places, the nodes by their ids, and the height of the boxes."""
-    bottom, found, nodes = float(_PAD), list[Box](), dict[str, Node]()
+    bottom, found, nodes = float(_PAD), list[Box](), dict[str, PictureNode]()
     for box in boxes:
         height = _height(box, parts)
         found.append(box._replace(x=layout.box[0], y=bottom, height=height, width=layout.box[1]))
@@ -186,7 +187,7 @@ def _banks(boxes: Sequence[Box], parts: Parts, layout: Layout) -> list[Sequence[
 
 
 def _labelled(
-    edges: tuple[Edge, ...], nodes: Iterable[Node], boxes: Iterable[Box], layout: Layout, height: float
+    edges: tuple[Edge, ...], nodes: Iterable[PictureNode], boxes: Iterable[Box], layout: Layout, height: float
 ) -> tuple[Edge, ...]:
     """Return the edges with the places of their labels; of too many edges, as they are."""
     if len(edges) > _LABELLED:
@@ -203,13 +204,13 @@ def _labelled(
 
 def _parts(drawing: Drawing) -> Parts:
     """Return the nodes of each gateway and column."""
-    found = defaultdict[tuple[str, int], list[Node]](list)
+    found = defaultdict[tuple[str, int], list[PictureNode]](list)
     for node in drawing.nodes:
         found[node.gateway, _COLUMNS[node.kind]].append(node)
     return found
 
 
-def _near(drawing: Drawing) -> dict[Node, list[str]]:
+def _near(drawing: Drawing) -> dict[PictureNode, list[str]]:
     """Return the ids of the parts that join each wire."""
     found = {node: list[str]() for node in drawing.nodes if node.kind == "wire"}
     by_id = {node.id: node for node in found}
@@ -219,9 +220,9 @@ def _near(drawing: Drawing) -> dict[Node, list[str]]:
     return found
 
 
-def _rows(parts: Iterable[Node], layout: Layout, top: float) -> dict[str, Node]:
+def _rows(parts: Iterable[PictureNode], layout: Layout, top: float) -> dict[str, PictureNode]:
     """Return parts of one gateway by their ids, each column from `top` on."""
-    made, rows = dict[str, Node](), [0, 0]
+    made, rows = dict[str, PictureNode](), [0, 0]
     for node in parts:
         column = _COLUMNS[node.kind]
         made[node.id] = node._replace(x=layout.columns[column], y=top + rows[column] * _ROW)
@@ -230,12 +231,12 @@ def _rows(parts: Iterable[Node], layout: Layout, top: float) -> dict[str, Node]:
 
 
 def _wires(
-    near: Mapping[Node, Sequence[str]], nodes: Mapping[str, Node], layout: Layout, top: float
-) -> dict[str, Node]:
+    near: Mapping[PictureNode, Sequence[str]], nodes: Mapping[str, PictureNode], layout: Layout, top: float
+) -> dict[str, PictureNode]:
     """Return the wires that known parts join by their ids, each beside these and below the one before."""
     heights = {wire: [nodes[one].y for one in ends if one in nodes] for wire, ends in near.items()}
     beside = {wire: sum(ys) / len(ys) for wire, ys in heights.items() if ys}
-    made, free = dict[str, Node](), top
+    made, free = dict[str, PictureNode](), top
     for wire in sorted(beside, key=lambda wire: beside[wire]):
         y = max(free, beside[wire])
         made[wire.id] = wire._replace(x=layout.columns[2], y=y)
@@ -243,7 +244,7 @@ def _wires(
     return made
 
 
-def _routed(edges: Iterable[Edge], nodes: Mapping[str, Node], layout: Layout) -> tuple[Edge, ...]:
+def _routed(edges: Iterable[Edge], nodes: Mapping[str, PictureNode], layout: Layout) -> tuple[Edge, ...]:
     """Return the edges with their paths. Those at one side of a node share its height."""
     known = [edge for edge in edges if edge.one in nodes and edge.other in nodes]
     ends = defaultdict[tuple[str, int], list[tuple[float, str]]](list)
@@ -254,8 +255,8 @@ def _routed(edges: Iterable[Edge], nodes: Mapping[str, Node], layout: Layout) ->
 
 
 def _sides(
-    edge: Edge, nodes: Mapping[str, Node], layout: Layout
-) -> tuple[tuple[Node, Node, int], tuple[Node, Node, int]]:
+    edge: Edge, nodes: Mapping[str, PictureNode], layout: Layout
+) -> tuple[tuple[PictureNode, PictureNode, int], tuple[PictureNode, PictureNode, int]]:
     """Return both ends: a node, the other one, and on which side of it the edge begins, -1 for the left."""
     one, other = nodes[edge.one], nodes[edge.other]
     if one.x == other.x:  # both in one column: around it
@@ -268,7 +269,7 @@ def _sides(
 Ends = Mapping[tuple[str, int], Sequence[tuple[float, str]]]
 
 
-def _path(edge: Edge, nodes: Mapping[str, Node], layout: Layout, ends: Ends) -> tuple[float, ...]:
+def _path(edge: Edge, nodes: Mapping[str, PictureNode], layout: Layout, ends: Ends) -> tuple[float, ...]:
     (x1, y1, side1), (x2, y2, side2) = (
         _end(edge, node, side, layout, ends) for node, _, side in _sides(edge, nodes, layout)
     )
@@ -278,7 +279,7 @@ def _path(edge: Edge, nodes: Mapping[str, Node], layout: Layout, ends: Ends) -> 
     return x1, y1, x1 + side1 * bow, y1, x2 + side2 * bow, y2, x2, y2
 
 
-def _end(edge: Edge, node: Node, side: int, layout: Layout, ends: Ends) -> tuple[float, float, int]:
+def _end(edge: Edge, node: PictureNode, side: int, layout: Layout, ends: Ends) -> tuple[float, float, int]:
     places = sorted(ends[node.id, side])
     number = [name for _, name in places].index(edge.id)
     y = node.y + NODE_HEIGHT * (number + 1) / (len(places) + 1)

@@ -6,7 +6,7 @@ The status page shows the same SVG and changes its marks by the same ids (`data-
 from collections.abc import Iterator, Mapping
 
 from bus.text import escaped, markup
-from topologies.picture.layout import NODE_HEIGHT, Box, Drawing, Edge, Node
+from topologies.picture.layout import NODE_HEIGHT, Box, Drawing, Edge, PictureNode
 from topologies.picture.marks import PLANNED, SIGNS, Mark
 from topologies.wiring.ids import gateway_id
 
@@ -99,7 +99,7 @@ def _arrows(path: tuple[float, ...]) -> str:
     return "←→" if x1 < x2 else "→←"
 
 
-def _node(node: Node, mark: Mark, width: float) -> Iterator[str]:
+def _node(node: PictureNode, mark: Mark, width: float) -> Iterator[str]:
     x, y = node.x, node.y
     detail = " ".join(filter(None, (node.kind if node.kind != "wire" else "", node.detail)))
     yield f'<g class="node {node.kind} {mark.state}" data-id={_quoted(node.id)}>'

@@ -25,7 +25,7 @@ from bridges.media.can.source import UNFRAMED_BYTES, put_source
 from bridges.media.can.state import TROUBLED, BusState
 from bridges.media.can.strangers import Strangers
 from bridges.media.can.subjects import Subjects
-from bridges.media.can.transfers import Node, TransferVoice
+from bridges.media.can.transfers import CyphalNode, TransferVoice
 from bridges.media.can.voice import Voice
 from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need, preload
 from bridges.media.shedding import Shed
@@ -179,7 +179,7 @@ class CanLink(CanBus[OpenBus]):
         looks_at = str(options.channel) if options.interface == "socketcan" else ""
         self.strangers = Strangers(self.name, looks_at, options.subjects_of_tmq, not spoken_beside)
         identifier, subjects = can_id(options.subject, options.node or 0), Subjects(options.pattern_subjects)
-        self.node = Node(identifier, self.seals, self.strangers, subjects)
+        self.node = CyphalNode(identifier, self.seals, self.strangers, subjects)
 
     def _filters(self) -> Sequence[Filter]:
         return subject_filters(self.options.subjects_of_tmq)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from bridges.items import CanFrame
-from bridges.media.can.source import Heard
+from bridges.media.can.source import SourceInput
 from bridges.media.can.state import State
 
 FRAMES: Final = 256
@@ -44,7 +44,7 @@ class Port(Protocol):
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
         """Read up to 256 frames without waiting. `unreadable()` counts a bad input: True after too many."""
 
-    def take_heard(self) -> Heard | None:
+    def take_heard(self) -> SourceInput | None:
         """Return what came since the last call; None if the port knows of frames only."""
 
     def write(self, frame: CanFrame) -> None:

@@ -12,7 +12,7 @@ from bridges.media.can.interfaces import error_number
 from bridges.media.can.own_socket import widen
 from bridges.media.can.port import FRAMES, Arrivals, Stamped, shut_down
 from bridges.media.can.slcan import BufferedLine, socket_of
-from bridges.media.can.source import Heard, source_of
+from bridges.media.can.source import SourceInput, source_of
 from bridges.media.can.state import State
 from bus.errors import words_of
 
@@ -67,7 +67,7 @@ class BusPort:
         """The reason why no frame will ever come again, kept by the driver; "" if one may come."""
         return "" if self._source is None else self._source.ended
 
-    def take_heard(self) -> Heard | None:
+    def take_heard(self) -> SourceInput | None:
         return None if self._source is None else self._source.take_heard()
 
     def receive(self, timeout_s: float) -> Stamped | None:

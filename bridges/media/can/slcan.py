@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bridges.media.can.codec import FD_LENGTHS
-from bridges.media.can.source import Heard, Source
+from bridges.media.can.source import Source, SourceInput
 from bridges.media.hangup import has_ended
 from bus.text import SAID_BYTES
 
@@ -127,11 +127,11 @@ class BufferedLine(Source):
         self._noise_lines += not self._skipping
         self._noise_bytes += len(line)
 
-    def take_heard(self) -> Heard:
+    def take_heard(self) -> SourceInput:
         """Return what came since the last call and was no frame; answers to our commands are not counted."""
         lines, size, self._noise_lines, self._noise_bytes = self._noise_lines, self._noise_bytes, 0, 0
         left, self._left_frames = self._left_frames, 0
-        return Heard(size, lines, size, left)
+        return SourceInput(size, lines, size, left)
 
     def end(self) -> None:
         self._left_frames += self._buffer.count(b"\r", self._position)

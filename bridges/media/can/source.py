@@ -16,7 +16,7 @@ UNFRAMED_BYTES = 256
 _ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
 
 
-class Heard(NamedTuple):
+class SourceInput(NamedTuple):
     """The input of a source, in bytes, and what of it was surely in no frame: whole lines, and bytes.
 
     `left` are the frames that had been read, but not taken, when the source was closed.
@@ -73,9 +73,9 @@ class Source:
         """Note that what was read so far has made a frame."""
         self._said, self._unframed_bytes = b"", 0
 
-    def take_heard(self) -> Heard:
+    def take_heard(self) -> SourceInput:
         """Return what came since the last call."""
-        heard = Heard(self._heard_bytes, 0, self._noise_bytes)
+        heard = SourceInput(self._heard_bytes, 0, self._noise_bytes)
         self._heard_bytes = self._noise_bytes = 0
         return heard
 

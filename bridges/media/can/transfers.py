@@ -73,7 +73,7 @@ class TransferIds:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CyphalNode:
     """Our node on the bus, from one opening to the next. `identifier` is that of its frames of TMQ's subject.
 
     `strangers` watches what others say. `subjects` are those of patterns.
@@ -97,7 +97,7 @@ class _Form(NamedTuple):
 class TransferVoice(Voice):
     """The voice of our node: each message is a transfer."""
 
-    def __init__(self, shared: Shared, node: Node) -> None:
+    def __init__(self, shared: Shared, node: CyphalNode) -> None:
         self._shared, self._node, self._subject = shared, node, shared.options.subject
         options = shared.options
         self._fd, self._begun = options.sends_fd, list[int]()
@@ -171,7 +171,7 @@ class TransferInbound(Inbound):
     an entry in `own`, the list of frames that we sent.
     """
 
-    def __init__(self, shared: Shared, node: Node, on_confirmed: OnFrames, on_error: OnFrame) -> None:
+    def __init__(self, shared: Shared, node: CyphalNode, on_confirmed: OnFrames, on_error: OnFrame) -> None:
         super().__init__(shared, on_confirmed, on_error)
         self._name, self._fd = shared.name, shared.options.fd
         self._node_id = -1 if shared.options.node is None else node.identifier & NODE_MAX  # -1 is nobody's

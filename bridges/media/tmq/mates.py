@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Container
 
-from bridges.media.tmq.outlet import Outlet, Tickets
+from bridges.media.tmq.outlet import Tickets, TmqOutlet
 
 LATE_S = 0.1  # a subscriber that stalls for longer may lose what waits for it if this gateway dies
 
@@ -16,12 +16,12 @@ class MateCopies:
 
     def __init__(self, tickets: Tickets) -> None:
         self._tickets = tickets
-        self._waiting: deque[tuple[float, Outlet, list[bytes]]] = deque()
+        self._waiting: deque[tuple[float, TmqOutlet, list[bytes]]] = deque()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def put(self, outlet: Outlet, messages: list[bytes], now_s: float) -> None:
+    def put(self, outlet: TmqOutlet, messages: list[bytes], now_s: float) -> None:
         """Keep messages for a mate. The caller has called `Tickets.wait` for those that nobody has got."""
         self._tickets.queue(messages)
         self._waiting.append((now_s, outlet, messages))
@@ -49,7 +49,7 @@ class MateCopies:
         """Drop messages, given by the identity of their bytes."""
         self._drop(lambda outlet, message: id(message) in messages, reason)
 
-    def forget(self, gone: Outlet) -> None:
+    def forget(self, gone: TmqOutlet) -> None:
         """Drop the copies for a subscriber that is not a mate any more."""
         self._drop(lambda outlet, message: outlet is gone, "closed")
 
@@ -57,7 +57,7 @@ class MateCopies:
         """Drop all copies."""
         self._drop(lambda outlet, message: True, reason)
 
-    def _drop(self, chosen: Callable[[Outlet, bytes], bool], reason: str) -> None:
+    def _drop(self, chosen: Callable[[TmqOutlet, bytes], bool], reason: str) -> None:
         waiting, self._waiting = self._waiting, deque()
         for put_s, outlet, messages in waiting:
             kept = [one for one in messages if not chosen(outlet, one)]

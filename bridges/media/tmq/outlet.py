@@ -94,7 +94,7 @@ class Tickets:
         return list(self._of.values())
 
 
-class Outlet:
+class TmqOutlet:
     """The queue for one subscriber, from which the policy `shed` drops. `offer` and `pump` pass messages on.
 
     A peer of 2015 reads 2056 bytes of a packet. A longer one is dropped as `oversize`, or counted so if it

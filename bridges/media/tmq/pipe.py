@@ -11,7 +11,7 @@ from math import inf
 from bridges.media.shedding import Shed
 from bridges.media.tmq.declared import Declarations, Declared, Holding
 from bridges.media.tmq.mates import MateCopies
-from bridges.media.tmq.outlet import Outlet, Tickets
+from bridges.media.tmq.outlet import Tickets, TmqOutlet
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.tmq.client import ClientNode
@@ -53,7 +53,7 @@ class TmqPipe(Pipe):
         self._holding = Holding(self.stats, shed, HOLD_S)
         self._tickets = Tickets(self.stats, self.copies)
         self._mates = MateCopies(self._tickets)
-        self._outlets: dict[Peer, Outlet] = {}
+        self._outlets: dict[Peer, TmqOutlet] = {}
         self._expiry: TimerHandle | None = None
         self._look: TimerHandle | None = None
         self._late: TimerHandle | None = None
@@ -121,7 +121,7 @@ class TmqPipe(Pipe):
 
         Mates are last.
         """
-        got, waits = dict[int, int](), list[tuple[Outlet, list[bytes]]]()
+        got, waits = dict[int, int](), list[tuple[TmqOutlet, list[bytes]]]()
         mates = [peer for peer in outgoing if self._node.is_mate(peer)]
         late = [(self._outlet(peer), outgoing.pop(peer)) for peer in mates]
         for peer, messages in outgoing.items():
@@ -159,10 +159,10 @@ class TmqPipe(Pipe):
         self._late = None
         self._release_late()
 
-    def _outlet(self, peer: Peer) -> Outlet:
+    def _outlet(self, peer: Peer) -> TmqOutlet:
         found = self._outlets.get(peer)
         if found is None:
-            found = self._outlets[peer] = Outlet(peer, self._shed, self._tickets)
+            found = self._outlets[peer] = TmqOutlet(peer, self._shed, self._tickets)
         return found
 
     def peer_changed(self, peer: Peer) -> None:

@@ -31,7 +31,7 @@ class Terms(NamedTuple):
     pads: bool = False
 
 
-class Outlet:
+class SignalOutlet:
     """One message that is sent. `due_s` is when it is repeated, infinite if never.
 
     A frame is made only if all signals in it are known: written from the bus, heard from the gateway that

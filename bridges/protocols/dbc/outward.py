@@ -13,7 +13,7 @@ from bridges.protocols.dbc.inward import Taker
 from bridges.protocols.dbc.j1939.claim import Claim
 from bridges.protocols.dbc.j1939.pgn import ADDRESS_CLAIMED, REQUEST, destination_of, pgn_of
 from bridges.protocols.dbc.layout import Database, Message
-from bridges.protocols.dbc.outlet import NO_SIGNAL, Outlet, Terms
+from bridges.protocols.dbc.outlet import NO_SIGNAL, SignalOutlet, Terms
 from bridges.protocols.dbc.values import Refusal
 from bridges.protocols.dbc.wanted import Wanted, initial_raws, refusal
 from bridges.protocols.translator import Sent, fit, published
@@ -23,7 +23,7 @@ from bus.wire.pattern import token
 NOT_SENT: Final = "not sent here"
 
 
-def outlet_of(message: Message, wanted: Wanted) -> Outlet:
+def outlet_of(message: Message, wanted: Wanted) -> SignalOutlet:
     """Return the outlet of a message. Raises ValueError for a fill that is not installed."""
     fills = chosen_for(message, wanted.fill)
     identifier = message.identifier
@@ -38,7 +38,7 @@ def outlet_of(message: Message, wanted: Wanted) -> Outlet:
         wanted.age_s,
         message.is_j1939,
     )
-    return Outlet(compile_message(message), terms)
+    return SignalOutlet(compile_message(message), terms)
 
 
 def _fill(name: str) -> Callable[[bytes, int, int, int], int]:
@@ -67,8 +67,8 @@ class Outward:
         unfit: Callable[[CanFrame], str] = fit,
     ) -> None:
         self._form, self._may_act, self._reject = wanted.form, may_act, reject
-        self._outlets = dict[str, Outlet]()
-        self._targets = dict[tuple[int, ...], tuple[Outlet, str]]()
+        self._outlets = dict[str, SignalOutlet]()
+        self._targets = dict[tuple[int, ...], tuple[SignalOutlet, str]]()
         for message in (database.messages[name] for name in wanted.names):
             if not refusal(message, database.flaws, wanted):
                 outlet = self._outlets[message.name] = outlet_of(message, wanted)
@@ -115,7 +115,7 @@ class Outward:
         is_ours = not message.is_j1939 or self._claim is None or identifier & 0xFF == self._claim.address
         return partial(self._hear, outlet) if is_ours else None
 
-    def _hear(self, outlet: Outlet, data: bytes | bytearray, now_s: float) -> list[bytes]:
+    def _hear(self, outlet: SignalOutlet, data: bytes | bytearray, now_s: float) -> list[bytes]:
         """Take what we alone send: from the gateway that does it now, or else from a stranger."""
         if self._may_act(now_s):
             self._reject("another sender")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from bridges.protocols.asker import Asker, Device, Outcome, Poll
-from bridges.protocols.commands import Command, Place
+from bridges.protocols.commands import Command, ValuePlace
 from bridges.protocols.modbus.mbap import Mbap
 from bridges.protocols.modbus.pdu import Ask, writing
 from bridges.protocols.modbus.plan import Block, apart, planned
@@ -74,7 +74,7 @@ class ModbusTranslator(Asker[bytes, Request]):
         answer_s = max(unit.timeout_s for unit in self._units.values())
         super().__init__(record, wire, self._wired, places, answer_s)
         self._places = {id(place.row): place for place in places}
-        self._by_ten = dict[tuple[int, int], Place]()
+        self._by_ten = dict[tuple[int, int], ValuePlace]()
         self._held = list[bytes]()
         self._confirming = False
         for block in planned(record):
@@ -185,15 +185,15 @@ class ModbusTranslator(Asker[bytes, Request]):
         self._held, self._again = messages, poll
         return []
 
-    def _values(self, poll: Request, data: bytes) -> list[tuple[Place, bytes]]:
-        found = list[tuple[Place, bytes]]()
+    def _values(self, poll: Request, data: bytes) -> list[tuple[ValuePlace, bytes]]:
+        found = list[tuple[ValuePlace, bytes]]()
         for row in poll.block.rows:
             place = self._scaled(self._places[id(row)], poll.block.power_bytes_of(row, data))
             if place is not None:
                 found.append((place, poll.block.bytes_of(row, data)))
         return found
 
-    def _scaled(self, place: Place, power: bytes) -> Place | None:
+    def _scaled(self, place: ValuePlace, power: bytes) -> ValuePlace | None:
         """Return a place whose value has the `power` of ten that the device says, if its table has one. Where
         the device says that it has none, this is counted, and None is returned."""
         if not power:
@@ -220,9 +220,9 @@ def _unit(settings: DeviceSettings) -> Unit:
     )
 
 
-def _place(row: Register, settings: DeviceSettings) -> Place:
+def _place(row: Register, settings: DeviceSettings) -> ValuePlace:
     coding = row.coding(row.size_bytes, settings.order or "ABCD")
     if row.high_register is not None:  # the higher word is put first
         order: Order = "BADC" if swaps_bytes(coding.layout.order) else "ABCD"
         coding = replace(coding, layout=coding.layout._replace(order=order))
-    return Place(row, tokens_of(row.pattern), coding)
+    return ValuePlace(row, tokens_of(row.pattern), coding)

@@ -44,7 +44,7 @@ def _check_end(text: str) -> None:
 
 
 Said = Annotated[str, AnyText(), Length(0, 255), Check(_check_bytes, "text, a character for each byte")]
-End = Annotated[str, AnyText(), Check(_check_end, "up to 4 characters, one a byte")]
+QueryEnd = Annotated[str, AnyText(), Check(_check_end, "up to 4 characters, one a byte")]
 Answer = Annotated[str, AnyText(), Length(1, 64)]
 
 
@@ -196,7 +196,7 @@ class Queries(Asking):
         "texts that are sent before the first query after each opening and takeover; their answers are "
         "thrown away",
     ] = ()
-    delimiter: Annotated[End | None, "end of every text that is sent; by default LF"] = None
+    delimiter: Annotated[QueryEnd | None, "end of every text that is sent; by default LF"] = None
     answer_delimiter: Annotated[Delimiter | None, "end of an answer; by default the last of `delimiter`"] = (
         None
     )

@@ -6,7 +6,7 @@ from heapq import heapify, heappop
 from math import inf
 
 from bridges.protocols.asker import SILENT, Asker, Device, Outcome, Poll
-from bridges.protocols.commands import Command, Place
+from bridges.protocols.commands import Command, ValuePlace
 from bridges.protocols.lines.places import Template
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.queries.answers import Find, acknowledged, finder, valued, whole_fits
@@ -24,7 +24,7 @@ class Question(Poll):
     """A poll of the values that one text asks for; without any, a text of `begin`."""
 
     ask: Ask
-    parts: tuple[tuple[Place, Find], ...] = ()
+    parts: tuple[tuple[ValuePlace, Find], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ class QueriesTranslator(Asker[bytes, Question]):
     def _health(self, row: Query) -> Device:
         return Device(named(row), (row.timeout_ms or self._record.timeout_ms) / 1000)
 
-    def _place(self, row: Query) -> Place:
+    def _place(self, row: Query) -> ValuePlace:
         fits = None if row.fits is None else whole_fits(row.fits, self._record.sent_end.encode(_CODEC))
-        return Place(row, tokens_of(row.pattern), row.coding(fits))
+        return ValuePlace(row, tokens_of(row.pattern), row.coding(fits))
 
     def _text(self, text: str) -> bytes:
         return (text + self._record.sent_end).encode(_CODEC)
 
-    def _question(self, rows: Sequence[Query], places: dict[int, Place]) -> Question:
+    def _question(self, rows: Sequence[Query], places: dict[int, ValuePlace]) -> Question:
         """Return the poll of rows that one request asks for. They share the health of the first."""
         device = self._devices[id(rows[0])]
         self._devices |= {id(row): device for row in rows}
@@ -160,7 +160,7 @@ class QueriesTranslator(Asker[bytes, Question]):
             for device in filter(_is_silent, devices):
                 device.away_s = max(device.away_s, until_s)
 
-    def _values(self, poll: Question, data: bytes) -> list[tuple[Place, bytes]]:
+    def _values(self, poll: Question, data: bytes) -> list[tuple[ValuePlace, bytes]]:
         found = [(place, part) for place, find in poll.parts if (part := find(data)) is not None]
         self.wire.stats.reject("unmatched", len(poll.parts) - len(found))
         return found

@@ -5,7 +5,7 @@ from typing import Any
 
 from bridges.items import Request
 from bridges.protocols.asker import Asker, Device, Poll
-from bridges.protocols.commands import Command, Place
+from bridges.protocols.commands import Command, ValuePlace
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.registers.protocol import ChipRegister, Registers
 from bridges.protocols.registers.wire import ANSWER_S, Bus
@@ -19,7 +19,7 @@ TIMEOUT_S = 0.5
 class Reading(Poll):
     """A poll of one value."""
 
-    place: Place
+    place: ValuePlace
     row: ChipRegister
 
 
@@ -47,7 +47,7 @@ class RegistersTranslator(Asker[Any, Reading]):
     def _write(self, command: Command, now_s: float) -> Request:
         return self._bus.write(_row(command), command.data, now_s)
 
-    def _values(self, poll: Reading, data: bytes) -> list[tuple[Place, bytes]]:
+    def _values(self, poll: Reading, data: bytes) -> list[tuple[ValuePlace, bytes]]:
         return [(poll.place, data)]
 
     def _device(self, asked: Reading | Command) -> Device:
@@ -60,5 +60,5 @@ def _row(command: Command) -> ChipRegister:
     return row
 
 
-def _place(row: ChipRegister, record: Registers) -> Place:
-    return Place(row, tokens_of(row.pattern), row.coding(row.size_bytes, record.order))
+def _place(row: ChipRegister, record: Registers) -> ValuePlace:
+    return ValuePlace(row, tokens_of(row.pattern), row.coding(row.size_bytes, record.order))

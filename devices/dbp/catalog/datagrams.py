@@ -5,7 +5,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from bus.transports.binding import Binding, Place
+from bus.transports.binding import Binding, SocketPlace
 from bus.transports.inlet import FULL, Inlet, widen
 from bus.transports.intake import Received, Turns, drained, ignore
 
@@ -35,7 +35,7 @@ class Datagrams:
         self.binding = Binding(url, place, self._bind, self._on_bound, socket.SOCK_DGRAM)
         self.binding.open(loop, patient)
 
-    def _bind(self, place: Place) -> socket.socket:
+    def _bind(self, place: SocketPlace) -> socket.socket:
         sock = socket.socket(place[0], socket.SOCK_DGRAM)
         try:
             sock.setblocking(False)

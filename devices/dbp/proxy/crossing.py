@@ -14,7 +14,7 @@ from bus.backoff import Attempts
 from bus.errors import LinkError, words_of
 from bus.serving.lasting import open_stream
 from bus.serving.streams import StreamListener
-from bus.transports.binding import Binding, Place
+from bus.transports.binding import Binding, SocketPlace
 from bus.transports.options import Tls
 from bus.transports.redialling import Redialling
 from bus.transports.seats import Seat
@@ -75,7 +75,7 @@ class Listening:
         self._loop = asyncio.get_running_loop()
         self.bindings[0].open(self._loop)
 
-    def _bind(self, place: Place) -> Any:
+    def _bind(self, place: SocketPlace) -> Any:
         return self._listener.open(self._loop, Acceptor(*place), self._on_trouble)
 
     def _listens(self, bound: Any) -> None:

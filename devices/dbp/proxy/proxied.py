@@ -9,7 +9,7 @@ from typing import Any
 from bus.errors import LinkError, words_of
 from bus.serving.lasting import LastingReader
 from bus.serving.streams import StreamListener
-from bus.transports.binding import Binding, Place
+from bus.transports.binding import Binding, SocketPlace
 from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor
 from devices.dbp.nodes.presence import INTERVAL_S, Presence
@@ -58,7 +58,7 @@ class ProxiedService:
         listener = StreamListener(serve, lambda: CLIENTS_MAX, tunnel.refuse, seats=tunnel.seats)
         self._listeners.append(listener)
 
-        def bind(place: Place) -> Any:
+        def bind(place: SocketPlace) -> Any:
             return listener.open(self._loop, Acceptor(*place), self._on_trouble)
 
         url, host = f"tcp://{self._host}:0 ({self.name})", "" if self._host == "*" else self._host

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from bus.vacancy import NO_DEVICE, NO_PEER
 from capture.schema import Kind
-from pipeline.analysis.audit.ways import Way, Ways, of_hubs, reached, shown
+from pipeline.analysis.audit.ways import SegmentPair, Ways, of_hubs, reached, shown
 from pipeline.analysis.shared.courses import courses
 from pipeline.analysis.shared.expected import Kept
 from pipeline.analysis.shared.frames import NO_FRAME
@@ -51,7 +51,7 @@ def due(kept: Iterable[Kept], taken: "Iterable[Row]", at: Places) -> Due:
 
 def always(versions: Iterable[Version], patterns: Patterns, begun: int) -> Ways:
     """Return the ways that surely let frames pass in each topology of each course that has the bridge."""
-    every: dict[str, list[frozenset[Way]]] = defaultdict(list)
+    every: dict[str, list[frozenset[SegmentPair]]] = defaultdict(list)
     for course in courses(versions):
         told = [of_hubs(one.hubs, patterns, begun, is_sure=True) for one in course]
         for hub in {name for ways in told for name in ways}:

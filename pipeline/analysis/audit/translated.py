@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from capture.schema import ITEMS, Direction, Kind, Verdict
 from pipeline.analysis.audit.comparison import UNTOLD
 from pipeline.analysis.shared import inventory
-from pipeline.analysis.shared.sides import Place, told
+from pipeline.analysis.shared.sides import SidePlace, told
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -23,7 +23,7 @@ MISSED: Final = "its recorder missed rows"
 OPEN: Final = "its recorder has no end: what waited then is not counted"
 
 
-def protocols(taken: "Iterable[Row]") -> dict[Place, str]:
+def protocols(taken: "Iterable[Row]") -> dict[SidePlace, str]:
     """Return the protocols of the sides that have one, by topologies."""
     sides = told(inventory.versions(taken)).items()
     found = {place: next((one["protocol"] for one in some if "protocol" in one), "") for place, some in sides}
@@ -34,7 +34,7 @@ def translated(taken: "list[Row]", is_part: bool = False) -> list[tuple[Any, ...
     """Compare each such side of each gateway, from the rows of `pipeline.analysis.shared.inventory.take`:
     rows of `pipeline.analysis.audit.comparison.TRANSLATED`. `is_part`: they are a span of a capture."""
     sides = protocols(taken)
-    groups: dict[tuple[str, Place], list[Row]] = defaultdict(list)
+    groups: dict[tuple[str, SidePlace], list[Row]] = defaultdict(list)
     for row in taken:
         if (row.hub, row.bus) in sides and row.kind in (Kind.FRAME, Kind.LEDGER):
             groups[row.gateway, (row.hub, row.bus)].append(row)

@@ -15,9 +15,9 @@ from pipeline.analysis.shared.places import Patterns, patterns_in
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-Way = tuple[str, str]
+SegmentPair = tuple[str, str]
 """Two segments: a bridge takes from the first and puts onto the second."""
-Ways = Mapping[str, frozenset[Way]]
+Ways = Mapping[str, frozenset[SegmentPair]]
 """The ways of each bridge, by the name of its hubs."""
 
 
@@ -35,7 +35,7 @@ def shown(taken: "Iterable[Row]") -> Ways:
 
 def of_flow(traffic: Ways, topologies: Iterable[Hubs], patterns: Patterns, begun: int) -> Ways:
     """Return the ways of frames of one flow, which start with those `patterns` that are set in `begun`."""
-    told: dict[str, frozenset[Way]] = {}
+    told: dict[str, frozenset[SegmentPair]] = {}
     for hubs in topologies:
         for name, its in of_hubs(hubs, patterns, begun).items():
             told[name] = told.get(name, frozenset()) | its
@@ -69,7 +69,7 @@ class _Passing:
         kept_out = any(self._starts(pattern, unknown=not self._may) for pattern in deny)
         return not kept_out and (not allow or any(self._starts(one, unknown=self._may) for one in allow))
 
-    def ways(self, hub: Mapping[str, Any]) -> Iterator[Way]:
+    def ways(self, hub: Mapping[str, Any]) -> Iterator[SegmentPair]:
         if not any(self._starts(one, unknown=self._may) for one in patterns_in(hub)):
             return
         sides = hub.get("sides", ())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Pair = tuple[str, str, int, int]
 """Two gateways, the shortest time from one to the other as their clocks have it, and how often it was
 measured."""
-Mark = tuple[str, int]
+ClockMark = tuple[str, int]
 """A gateway, and when it had a frame."""
 
 Edge = tuple[str, int, int]
@@ -109,7 +109,7 @@ def clocks_of(picked: "DataFrame", at: "Places") -> dict[str, int]:
 def least_of(rows: Iterable[tuple[int, str, str, str, int, int]]) -> list[Pair]:
     """Find what `least` does, in Python: of rows with the key of a frame, gateway, hub, bus, direction and
     time."""
-    ends: dict[tuple[int, str], tuple[list[Mark], list[Mark]]] = defaultdict(lambda: ([], []))
+    ends: dict[tuple[int, str], tuple[list[ClockMark], list[ClockMark]]] = defaultdict(lambda: ([], []))
     for key, gateway, hub, bus, way, at_ns in rows:
         if hub.startswith(BRIDGE):
             ends[key, bus][way].append((gateway, at_ns))

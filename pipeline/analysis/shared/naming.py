@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from bus.wire.frame import PUB
 from capture.schema import Hubs
 from pipeline.analysis.shared.places import FILTERS, patterns
-from pipeline.analysis.shared.sides import STRIPPED, Cut, Cuts, Place, divided, told
+from pipeline.analysis.shared.sides import STRIPPED, Cut, Cuts, SidePlace, divided, told
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -84,7 +84,7 @@ def learn(versions: "Iterable[Version]", cut: Cuts) -> Naming:
     }  # fmt: skip
     if not any(edges.values()):
         return Naming({}, {})
-    found: dict[Place, Cut] = {}
+    found: dict[SidePlace, Cut] = {}
     filtering = {name for one in known for name, hub in one.hubs.items() if any(patterns({name: hub}))}
     steps = _steps(edges)
     while lossy := _lossy(steps, filtering):
@@ -125,7 +125,7 @@ def _names(front: Mapping[str, Any]) -> Names | None:
     return Names(made, tuple(front.get("opaque", ())), front.get("strip", 0))
 
 
-Edges = Mapping[Place, Names | None]
+Edges = Mapping[SidePlace, Names | None]
 
 
 def _next(space: str, edges: Edges) -> Iterator[tuple[str, Names | None, bool]]:
@@ -184,7 +184,7 @@ def _cost(found: Mapping[str, Steps]) -> tuple[int, int, int]:
     return sum(step.guesses for step in every), opaque, sum(step.names.growth() for step in every)
 
 
-def _odd(place: Place, names: Names, steps: Mapping[str, Steps]) -> str:
+def _odd(place: SidePlace, names: Names, steps: Mapping[str, Steps]) -> str:
     """Return why the side of a bridge cannot be followed; "" if it can."""
     hub, segment = place
     if any(step.names.opaque and not step.inward for step in steps[hub]):

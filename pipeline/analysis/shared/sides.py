@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipeline.analysis.shared.inventory import Version
 
-Place = tuple[str, str]
+SidePlace = tuple[str, str]
 """The name of a bridge, and the segment of a side."""
 
 IN, OUT = Direction.RX, Direction.TX
@@ -42,12 +42,12 @@ class Cut(NamedTuple):
         return self.inward if way == IN else self.outward
 
 
-Cuts = Mapping[Place, Cut]
+Cuts = Mapping[SidePlace, Cut]
 
 
-def told(versions: "Iterable[Version]") -> dict[Place, list[Mapping[str, Any]]]:
+def told(versions: "Iterable[Version]") -> dict[SidePlace, list[Mapping[str, Any]]]:
     """Collect what topologies tell of each side of each bridge, without repetitions."""
-    found: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
+    found: dict[SidePlace, list[Mapping[str, Any]]] = defaultdict(list)
     for version in versions:
         for hub, its in version.hubs.items():
             for side in its.get("sides", ()) if hub.startswith(BRIDGE) else ():
@@ -57,7 +57,7 @@ def told(versions: "Iterable[Version]") -> dict[Place, list[Mapping[str, Any]]]:
     return found
 
 
-def cuts(versions: "Iterable[Version]") -> dict[Place, Cut]:
+def cuts(versions: "Iterable[Version]") -> dict[SidePlace, Cut]:
     """Find the sides behind which frames are not followed."""
     sides = told(versions)
     hubs: dict[str, set[str]] = defaultdict(set)
@@ -66,7 +66,7 @@ def cuts(versions: "Iterable[Version]") -> dict[Place, Cut]:
     return {place: made for place, some in sides.items() if (made := _cut(place, some, hubs[place[1]]))}
 
 
-def _cut(place: Place, some: list[Mapping[str, Any]], hubs: set[str]) -> Cut | None:
+def _cut(place: SidePlace, some: list[Mapping[str, Any]], hubs: set[str]) -> Cut | None:
     front = some[0]
     protocol = front.get("protocol", "")
     if protocol and len(some) == 1 and front.get("same"):
@@ -76,7 +76,7 @@ def _cut(place: Place, some: list[Mapping[str, Any]], hubs: set[str]) -> Cut | N
     return divided(place, protocol, why, alone=len(hubs) == 1) if protocol or why else None
 
 
-def divided(place: Place, protocol: str, why: str, alone: bool) -> Cut:
+def divided(place: SidePlace, protocol: str, why: str, alone: bool) -> Cut:
     """Return a cut with a name for each direction. `alone`: no other bridge has a side there."""
     is_wire = protocol and alone
     return Cut(f"{place[1]} (received)" if is_wire else f"{place[1]} as {place[0]} received it",

@@ -28,7 +28,7 @@ _JUMPS_MOST: Final = 20
 _RUN: Final = ("gateway", "boot")
 Near = tuple[str, int, int, int]
 """A run (gateway and boot), and two of its rows that follow each other, by number."""
-Place = tuple[str, int, int, int]
+BinPlace = tuple[str, int, int, int]
 """A run, a bin of rows, and the number by which it belongs together with the bin before it."""
 Times = Mapping[int, Sequence[int]]
 """When frames passed, by their contents."""
@@ -77,7 +77,7 @@ def _numbers(rows: "DataFrame") -> "DataFrame":
     return its.select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
 
 
-def _bins(rows: "DataFrame") -> set[Place]:
+def _bins(rows: "DataFrame") -> set[BinPlace]:
     """Find the bins of rows near which the time between two may be that of a step."""
     numbers = _numbers(rows)
     its = F.min("ts_ns").alias("from_ns"), F.max("ts_ns").alias("to_ns")
@@ -91,7 +91,7 @@ def _bins(rows: "DataFrame") -> set[Place]:
     return {(*row[:2], number, row.bin) for row, number in both if number is not None}
 
 
-def _bins_of(near: Sequence[Near]) -> set[Place]:
+def _bins_of(near: Sequence[Near]) -> set[BinPlace]:
     return {
         (gateway, boot, number // _BIN, seq // _BIN)
         for gateway, boot, before, seq in near[:_BINS_MOST]
@@ -99,7 +99,7 @@ def _bins_of(near: Sequence[Near]) -> set[Place]:
     }
 
 
-def _jumps(rows: "DataFrame", places: Collection[Place]) -> Iterator[Step]:
+def _jumps(rows: "DataFrame", places: Collection[BinPlace]) -> Iterator[Step]:
     """Yield where the time between two frames that follow each other is that of a step."""
     if not places:
         return

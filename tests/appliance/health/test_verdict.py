@@ -7,7 +7,7 @@ import pytest
 
 from appliance.health.concerns import (
     RECENT_S,
-    Told,
+    RecentCounts,
     of_certificates,
     of_claims,
     of_drops,
@@ -74,7 +74,7 @@ def test_links_that_are_down_or_have_a_condition_that_is_not_well() -> None:
 
 @pytest.mark.parametrize("reason", sorted(AMISS | {one.word for one in DROPPED if one.kind == "trouble"}))
 def test_each_reason_by_which_somebody_should_look_is_told_with_its_cause(reason: str) -> None:
-    noted = {"plant/ear": Told(100.0, {reason: 2})}
+    noted = {"plant/ear": RecentCounts(100.0, {reason: 2})}
     (one,) = of_rejects(noted, 100.0) if reason in AMISS else of_drops(noted, 100.0)
     said, cause = one.text.split(f": {reason} 2: ")
     assert said
@@ -83,12 +83,12 @@ def test_each_reason_by_which_somebody_should_look_is_told_with_its_cause(reason
 
 
 def test_the_slow_one_of_several_peers_is_named() -> None:
-    (one,) = of_drops({"plant/ear": Told(100.0, {"hops": 1, "queue full": 2}, "h:1 from h:2")}, 100.0)
+    (one,) = of_drops({"plant/ear": RecentCounts(100.0, {"hops": 1, "queue full": 2}, "h:1 from h:2")}, 100.0)
     assert one.text.endswith("hops 1, queue full 2: h:1 from h:2 takes less than is sent")
 
 
 def test_drops_count_for_a_minute_and_claims_once_they_are_old() -> None:
-    drops = {"plant/ear": Told(100.0, {"queue full": 2, "hops": 1})}
+    drops = {"plant/ear": RecentCounts(100.0, {"queue full": 2, "hops": 1})}
     assert list(of_drops(drops, 100.0 + RECENT_S)) == []
     (one,) = of_drops(drops, 99.9 + RECENT_S)
     assert one.text == "messages were dropped: queue full 2, hops 1: who is there takes less than is sent"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from appliance.plant.asking import Heard
+from appliance.plant.asking import GatewayAnswer
 
 ADDRESSES = {"gw-a": "10.0.0.1", "gw-b": "10.0.0.2", "gw-c": "10.0.0.3"}
 
@@ -21,7 +21,7 @@ def role(role: str = "active", lease: str = "motor") -> dict[str, Any]:
     return {"bridge": lease, "lease": lease, "role": role, "ready": True, "epoch": 1, "holder": "gw-a"}
 
 
-def heard(gateway: str, ahead_ms: int = 0, **more: Any) -> Heard:
+def heard(gateway: str, ahead_ms: int = 0, **more: Any) -> GatewayAnswer:
     from appliance.plant.note import note_of
 
-    return Heard(gateway, note_of(status(gateway, **more)), "", ahead_ms, 4)
+    return GatewayAnswer(gateway, note_of(status(gateway, **more)), "", ahead_ms, 4)

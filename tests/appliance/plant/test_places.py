@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.plant.places import Place, places
+from appliance.plant.places import PagePlace, places
 from topologies.loading.loader import loads
 
 TEXT = """\
@@ -43,7 +43,7 @@ gateways:
 
 def test_loopback_is_reached_on_the_same_machine_and_certificates_are_shown_where_asked_for() -> None:
     b, c = places(loads(SECURE, "t.yaml"), "here")
-    assert b[:3] == Place("b", "http://127.0.0.1:2", None, None, None)[:3]
+    assert b[:3] == PagePlace("b", "http://127.0.0.1:2", None, None, None)[:3]
     assert b.own is None
     assert c.own is not None
     assert str(c.ca_file).endswith("ca.pem")

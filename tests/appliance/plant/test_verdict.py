@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from appliance.plant.asking import Heard
+from appliance.plant.asking import GatewayAnswer
 from appliance.plant.note import note_of
 from appliance.plant.verdict import LISTED, Seen, judged
 from tests.appliance.plant.plant_support import ADDRESSES, heard, role, status
@@ -46,7 +46,7 @@ def test_another_file_is_told_with_both_hashes_and_an_older_gateway_has_none() -
 
 
 def test_a_gateway_that_does_not_answer_is_trouble_unless_a_broker_hears_it() -> None:
-    why = Heard("", None, "http://h: Connection refused")
+    why = GatewayAnswer("", None, "http://h: Connection refused")
     found = plant(gw_b=Seen(why), gw_c=Seen(why, claims=True))
     assert [one["word"] for one in found["reasons"]] == ["trouble", "degraded"]
     assert [row["state"] for row in found["gateways"]] == ["answers", "silent", "claims"]
@@ -60,7 +60,7 @@ def test_one_that_has_gone_is_trouble_and_one_that_was_never_seen_is_no_reason()
 
 
 def test_clocks_that_differ_are_told_but_not_what_the_way_may_have_taken() -> None:
-    slow = Heard("gw-c", heard("gw-c").note, "", 3000, 1500)
+    slow = GatewayAnswer("gw-c", heard("gw-c").note, "", 3000, 1500)
     found = plant(gw_b=Seen(heard("gw-b", ahead_ms=-34_560_000_000)), gw_c=Seen(slow))
     assert reasons(found) == [("gw-b", "its clock is 400 days behind that of gw-a")]
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from appliance.plant.announcement import announced
-from appliance.plant.asking import Heard
+from appliance.plant.asking import GatewayAnswer
 from appliance.plant.note import note_of
-from appliance.plant.places import Place
+from appliance.plant.places import PagePlace
 from appliance.plant.watch import EVERY_S, PlantWatch
 from tests.appliance.plant.plant_support import heard, role, status
 from topologies.loading.loader import loads
 from topologies.picture.marks import Mark
 
 TOPOLOGY = loads("name: hall\ngateways: {gw-a: {}, gw-b: {}, gw-c: {}}", "t.yaml")
-DEAD = Heard("gw-b", None, "http://h: Connection refused")
+DEAD = GatewayAnswer("gw-b", None, "http://h: Connection refused")
 
 
 class Told(list[str]):
@@ -42,7 +42,7 @@ def test_a_gateway_is_silent_at_the_second_answer_that_is_missing() -> None:
 
 def test_one_without_a_page_that_goes_is_silent_too_and_one_that_never_answered_is_not_told_at_once() -> None:
     watch = PlantWatch("gw-a", Told())
-    watch.take({"gw-b": heard("gw-b"), "gw-c": Heard("gw-c", None, "refused")})
+    watch.take({"gw-b": heard("gw-b"), "gw-c": GatewayAnswer("gw-c", None, "refused")})
     assert states(watch) == ["answers", "answers", "unknown"]
     watch.take({})
     watch.take({})
@@ -61,7 +61,9 @@ async def test_others_are_asked_one_round_at_a_time_and_a_defect_does_not_end_th
     rounds = list[Sequence[str]]()
     gate = asyncio.Event()
 
-    async def ask(topology: str, others: Sequence[str], where: Sequence[Place]) -> dict[str, Heard]:
+    async def ask(
+        topology: str, others: Sequence[str], where: Sequence[PagePlace]
+    ) -> dict[str, GatewayAnswer]:
         rounds.append(others)
         await gate.wait()
         raise ZeroDivisionError
@@ -144,7 +146,9 @@ async def test_only_those_that_are_not_heard_are_asked_at_their_pages() -> None:
     text = f"name: hall\ngateways: {{gw-a: {{}}, gw-b: {{{pages % 1}}}, gw-c: {{{pages % 2}}}}}"
     asked = list[str]()
 
-    async def ask(topology: str, others: Sequence[str], where: Sequence[Place]) -> dict[str, Heard]:
+    async def ask(
+        topology: str, others: Sequence[str], where: Sequence[PagePlace]
+    ) -> dict[str, GatewayAnswer]:
         asked.extend(place.gateway for place in where)
         return {}
 

@@ -18,7 +18,7 @@ from appliance.probe.raw import Choice, survey
 from bridges.media.rtnetlink import Controller
 from bus.errors import LinkError
 from capture.files import CaptureError
-from capture.formats.exports import Place
+from capture.formats.exports import FramePlace
 from capture.formats.table import BY_KEY
 from tests.bridges.protocols.dbc.dbc_support import CAR
 from tests.capture.formats.field import FIELD, some, written
@@ -110,7 +110,7 @@ def test_a_segment_is_chosen_by_its_whole_name() -> None:
     rows = [{"hub": "bridge x", "bus": bus, "peer": "can:socketcan:can0"} for bus in segments]
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
     for bus, found in ((segments[0], 1), ("can0", 2), ("can can0", 2), ("can1", 0)):
-        assert len(Place(bus=bus).rows(batch)) == found
+        assert len(FramePlace(bus=bus).rows(batch)) == found
 
 
 def test_what_is_real_and_what_is_not() -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from bridges.durable.keys import keys_of
-from bridges.durable.receiver import AGES_MS, RANGES_MAX, Mark, Memory, joined
+from bridges.durable.receiver import AGES_MS, RANGES_MAX, Memory, SettledRange, joined
 from bridges.durable.wire import LIVE, REPLAYED, Carried, DurableError
-from bridges.durable.work import Told
+from bridges.durable.work import Settled
 from bus.journal.record import encode
 from bus.lateness import LATE_MS
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -32,7 +32,7 @@ def test_new_messages_are_given_and_marked() -> None:
     taken = Memory(OWN, {}).take(THEIRS, record(5, BODIES, since=2))
     assert taken.batch is not None
     assert payloads(taken.batch) == BODIES
-    assert taken.marks == (Mark(THEIRS, 2, 8),)
+    assert taken.marks == (SettledRange(THEIRS, 2, 8),)
     assert (taken.journal, list(taken.numbers), taken.known) == (THEIRS, [5, 6, 7, 8], 0)
 
 
@@ -51,7 +51,7 @@ def test_a_message_that_came_another_way_is_known_by_its_first_number() -> None:
     memory.take(FIRST, record(10, BODIES))
     taken = memory.take(THEIRS, record(1, BODIES, origin=(FIRST, 10)))
     assert taken.batch is None
-    assert taken.marks == (Mark(THEIRS, 1, 4),)
+    assert taken.marks == (SettledRange(THEIRS, 1, 4),)
     assert memory.take(THEIRS, record(5, BODIES, origin=(FIRST, 12))).known == 2
 
 
@@ -100,7 +100,7 @@ def test_the_memory_is_bounded() -> None:
     memory = Memory(OWN, {})
     for number in range(1, 3 * RANGES_MAX, 2):
         memory.take(THEIRS, record(number, BODIES[:1]))
-    memory.settle([Mark(THEIRS, number, number) for number in range(1, 3 * RANGES_MAX, 2)])
+    memory.settle([SettledRange(THEIRS, number, number) for number in range(1, 3 * RANGES_MAX, 2)])
     assert len(memory.settled(THEIRS)) <= RANGES_MAX
     for journal in range(10, 3000):
         memory.settle(memory.take(journal, record(1, BODIES[:1])).marks)
@@ -133,7 +133,7 @@ def test_records_that_follow_each_other_are_given_as_one(then: Carried, is_one: 
     assert [one.count for taken in found if (one := taken.batch)] == ([8] if is_one else [4, 4])
     assert [one for taken in found for one in taken.numbers] == [n for taken in apart for n in taken.numbers]
     if is_one:
-        assert found[0].marks == (Mark(THEIRS, then.since if then.since < 2 else 2, 12),)
+        assert found[0].marks == (SettledRange(THEIRS, then.since if then.since < 2 else 2, 12),)
         assert found[0].age_ms == then.age_ms
 
 
@@ -148,7 +148,7 @@ def test_of_joined_records_a_stand_in_has_sent_some_before() -> None:
     assert taken.batch is not None
     assert [body[12:] for body in payloads(taken.batch)] == [body[12:] for body in (*bodies[:2], *bodies[6:])]
     assert (list(taken.numbers), taken.known) == ([1, 2, 7, 8], 4)
-    assert taken.marks == (Mark(THEIRS, 1, 8),)
+    assert taken.marks == (SettledRange(THEIRS, 1, 8),)
 
 
 def test_late_records_are_not_joined_with_others() -> None:
@@ -164,9 +164,9 @@ async def test_numbers_that_are_taken_for_known_although_they_never_came_are_tol
     a = make("gw-a", disk(), "gw-b")
     await a.is_open()
     assert a.house is not None
-    marks = tuple(Mark(7, 10 * number, 10 * number) for number in range(1, 270))
-    done = list[Sequence[Mark]]()
-    a.house.tell(Told(marks, done.append))
+    marks = tuple(SettledRange(7, 10 * number, 10 * number) for number in range(1, 270))
+    done = list[Sequence[SettledRange]]()
+    a.house.tell(Settled(marks, done.append))
     await until(lambda: done, what="the acknowledgement")
     told = [record.message for record in caplog.records if "never came" in record.message]
     assert len(told) == 1

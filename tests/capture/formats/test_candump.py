@@ -6,7 +6,7 @@ import can
 import pytest
 
 from capture.formats.candump import parse
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 from capture.formats.table import BY_KEY, format_of
 from capture.frames import Frames
 from tests.capture.formats.field import listed, read_back, some, written
@@ -14,8 +14,8 @@ from tests.capture.formats.field import listed, read_back, some, written
 CANDUMP = BY_KEY["candump"]
 
 
-def of(text: str) -> tuple[Frames, Told]:
-    told = Told()
+def of(text: str) -> tuple[Frames, LeftOut]:
+    told = LeftOut()
     return parse(text.encode(), told, {"step_ns": 1000, "direction": False}), told
 
 

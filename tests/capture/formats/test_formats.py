@@ -14,11 +14,11 @@ import pytest
 
 from bus.wire.identifier import ERROR, EXTENDED, REMOTE
 from capture.files import CaptureError
-from capture.formats.exports import Place, exported, frames_in
+from capture.formats.exports import FramePlace, exported, frames_in
 from capture.formats.format import Format
 from capture.formats.imports import imported
 from capture.formats.losses import Losses
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 from capture.formats.table import BY_KEY, FORMATS, by_name, format_of
 from capture.frames import SWITCH, Frames
 from capture.reader import read
@@ -68,9 +68,9 @@ def test_channels_of_any_names_stay_apart(form: Format, tmp_path: Path) -> None:
         assert list(found.told.lines()) == []
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     for word in ("usb:1", "can usb:1"):  # a channel, or a segment
-        with frames_in(tmp_path / "d", None, Place(bus=word)) as found:
+        with frames_in(tmp_path / "d", None, FramePlace(bus=word)) as found:
             assert {name for part in found.frames for name in part.names} == {"usb:1"}
-        with frames_in(path, READERS[form.key].key, Place(bus="usb:1")) as found:
+        with frames_in(path, READERS[form.key].key, FramePlace(bus="usb:1")) as found:
             assert sum(len(part) for part in found.frames) == 13
 
 
@@ -174,7 +174,7 @@ def test_a_file_is_known_by_its_suffix_and_by_what_is_in_it(form: Format) -> Non
 def test_what_a_format_cannot_hold_is_told(form: Format) -> None:
     frames = replace(some(400, BY_KEY["can-pcapng"]), names=["can0", "body"])
     frames = replace(frames, ts_ns=frames.ts_ns + 7)
-    told = Told()
+    told = LeftOut()
     kept = Losses(form, told).fitted(frames, form.step_ns)
     lines = "\n".join(told.lines())
     for held, which, word in (
@@ -222,7 +222,7 @@ def test_an_error_frame_is_the_same_there_and_back_or_what_it_loses_is_told(
     columns = [BEGAN_NS], [0], [is_sent], [identifier], [size], [marks], [is_fd]
     kinds = np.int64, np.int64, np.bool_, np.uint32, np.uint8, np.uint8, np.bool_
     made: Iterator[Any] = (np.array(column, kind) for column, kind in zip(columns, kinds, strict=True))
-    frames, told = Frames.of([*made, np.pad(data, ((0, 0), (0, 64 - size)))], ["can0"]), Told()
+    frames, told = Frames.of([*made, np.pad(data, ((0, 0), (0, 64 - size)))], ["can0"]), LeftOut()
     kept = Losses(form, told).fitted(frames, form.step_ns)
     path = put(tmp_path / "file", written(form, kept) if len(kept) else b"")
     found = listed(read_back(path, form)[0]) if len(kept) else []
@@ -248,7 +248,7 @@ def test_error_frames_of_vector_s_other_kinds_are_told(tmp_path: Path) -> None:
 def test_late_times_come_back_and_one_beyond_what_a_format_has_is_told(
     form: Format, ts_ns: int, tmp_path: Path
 ) -> None:
-    frames, told = replace(some(1, form), ts_ns=np.array([ts_ns // form.step_ns * form.step_ns])), Told()
+    frames, told = replace(some(1, form), ts_ns=np.array([ts_ns // form.step_ns * form.step_ns])), LeftOut()
     kept = Losses(form, told).fitted(frames, form.step_ns)
     assert [*told.lines()] == ["1 frames after 2106-02-07, which pcap does not have"] * (form.key == "pcap")
     if len(kept):
@@ -260,7 +260,7 @@ def test_late_times_come_back_and_one_beyond_what_a_format_has_is_told(
 @of_each
 def test_names_that_a_reader_finds_otherwise_are_told(form: Format, tmp_path: Path) -> None:
     names = ["vcan123", "a-long-interface-1", "a-long-interface-2"]
-    frames, told = replace(some(3, form), names=names, channel=np.arange(3)), Told()
+    frames, told = replace(some(3, form), names=names, channel=np.arange(3)), LeftOut()
     kept = Losses(form, told).fitted(frames, form.step_ns)
     found = [row[1] for row in listed(read_back(put(tmp_path / "x", written(form, kept)), form)[0])]
     lines = [line for line in told.lines() if "names" in line]

@@ -4,7 +4,7 @@ import pytest
 
 from capture.formats.guesses import guessed
 from capture.formats.heading import heading_of
-from capture.formats.source import Told
+from capture.formats.source import LeftOut
 
 CANOPEN = ["181", "182", "183", "201", "281", "381", "481", "581", "601", "701"]
 CASES: dict[str, tuple[str, list[str], int, bool]] = {
@@ -27,7 +27,7 @@ CASES: dict[str, tuple[str, list[str], int, bool]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_base_of_identifiers(case: str) -> None:
     name, cells, base, is_sure = CASES[case]
-    heading, told = heading_of(f"time_s,{name},data".encode()), Told()
+    heading, told = heading_of(f"time_s,{name},data".encode()), LeftOut()
     assert heading is not None
     found = guessed(heading, [f"1.0,{cell},AB".encode() for cell in cells], told)
     assert found.id_base == base
@@ -38,7 +38,7 @@ def test_a_standard_identifier_that_is_too_large_in_hex_is_decimal() -> None:
     heading = heading_of(b"time_s,id,extended,data")
     assert heading is not None
     for mark, base in (("0", 10), ("false", 10), ("std", 10), ("1", 16), ("", 16)):
-        assert guessed(heading, [f"1.0,900,{mark},AB".encode(), b"1.0", b"1.0,1"], Told()).id_base == base
+        assert guessed(heading, [f"1.0,900,{mark},AB".encode(), b"1.0", b"1.0,1"], LeftOut()).id_base == base
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_odd_first_rows_break_nothing(cell: str) -> None:
     assert heading is not None
     line = f"{cell},{cell},{cell},{cell}".encode("latin-1")
     for lines in ([line], [line, line], [b"", line, b",,,"]):
-        found = guessed(heading, lines, Told())
+        found = guessed(heading, lines, LeftOut())
         assert found.unit_ns > 0
         assert found.id_base in (10, 16)

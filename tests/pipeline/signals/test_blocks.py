@@ -17,7 +17,7 @@ from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
 from pipeline.signals.blocks import Block, Reader, Wanted, ends_with
 from pipeline.signals.databases import databases
-from pipeline.signals.places import Place
+from pipeline.signals.places import RowPlace
 from tests.bridges.protocols.dbc.dbc_support import CAR, SAIL, WHOLE, fast, written
 from tests.pipeline.signals.signals_support import MS, START_NS, Seen, batch_of, blocks_of, shown
 
@@ -45,7 +45,7 @@ def test_frames_below_a_root_that_the_names_tell_are_decoded(car: Wanted) -> Non
 
 
 def test_frames_of_can_fd_and_those_on_a_wire_are_decoded(car: Wanted) -> None:
-    wire = {"gw-a": frozenset({Place("bridge joint", "can can0", 0, 7)})}
+    wire = {"gw-a": frozenset({RowPlace("bridge joint", "can can0", 0, 7)})}
     assert shown(blocks_of([Seen(1, "car/0x200/5", GEAR)], car))["car/Gearbox/Oil"] == [-10.0]
     rows = [Seen(1, 0x200, GEAR), Seen(2, EXTENDED | 0x200, GEAR), Seen(3, 0x100, ENGINE + bytes(4))]
     found = shown(blocks_of(rows, car._replace(places=wire)))
@@ -57,7 +57,7 @@ def test_frames_of_can_fd_and_those_on_a_wire_are_decoded(car: Wanted) -> None:
 def test_long_messages_are_joined_over_batches_and_apart_by_gateway(tmp_path: Path) -> None:
     pytest.importorskip("cantools")
     sail = Wanted(tuple(databases([str(written(tmp_path, SAIL))])), roots=(tuple(pattern_of("can")),))
-    wire = frozenset({Place("bridge joint", "can can0", 0, 7)})
+    wire = frozenset({RowPlace("bridge joint", "can can0", 0, 7)})
     reader = Reader(sail._replace(places={"gw-a": wire, "gw-b": wire}))
     rows = [Seen(ms, identifier, bytes(data)) for ms, (identifier, data, _) in enumerate(fast(WHOLE))]
     assert [list(reader.blocks(batch_of(rows[:3]), one)) for one in ("gw-a", "gw-b")] == [[], []]

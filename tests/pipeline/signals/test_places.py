@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
-from pipeline.signals.places import Place, chosen
+from pipeline.signals.places import RowPlace, chosen
 
 S = 1_000_000_000
 
@@ -24,7 +24,7 @@ class Row(NamedTuple):
     last_ns: int = 10 * S
 
 
-def places(*rows: Any, by_wire: bool = False) -> set[Place]:
+def places(*rows: Any, by_wire: bool = False) -> set[RowPlace]:
     return set(chosen(rows, by_wire).get("gw-a", ()))
 
 
@@ -86,4 +86,4 @@ def test_with_a_database_frames_on_a_wire_count_instead_of_messages() -> None:
 
 
 def test_a_place_is_what_rows_have_in_common() -> None:
-    assert Place("hub", "bus", 0, 0)._fields == ("hub", "bus", "dir", "kind")
+    assert RowPlace("hub", "bus", 0, 0)._fields == ("hub", "bus", "dir", "kind")

@@ -9,7 +9,17 @@ import pytest
 from tests.helpers import ROOT
 from topologies.loading.loader import load, loads
 from topologies.picture.drawing import draw
-from topologies.picture.layout import NARROW, NODE_HEIGHT, WIDE, Box, Edge, Layout, Node, from_record, placed
+from topologies.picture.layout import (
+    NARROW,
+    NODE_HEIGHT,
+    WIDE,
+    Box,
+    Edge,
+    Layout,
+    PictureNode,
+    from_record,
+    placed,
+)
 from topologies.picture.marks import Mark
 from topologies.picture.svg import svg
 from topologies.resolved.resolve import resolve
@@ -39,11 +49,11 @@ def test_nothing_overlaps_and_the_svg_is_whole(file: Path, layout: Layout) -> No
     assert placed(read, WIDE) == draw(load(str(file)))
 
 
-def overlap(one: Node, other: Node, layout: Layout) -> bool:
+def overlap(one: PictureNode, other: PictureNode, layout: Layout) -> bool:
     return abs(one.x - other.x) < layout.node_width and abs(one.y - other.y) < NODE_HEIGHT
 
 
-def is_in(node: Node, box: Box) -> bool:
+def is_in(node: PictureNode, box: Box) -> bool:
     """Return whether a node and a box share any place."""
     beside = node.x >= box.x + box.width or node.y >= box.y + box.height
     return not beside and node.y + NODE_HEIGHT > box.y

@@ -2,16 +2,26 @@
 
 import pytest
 
-from topologies.picture.layout import NARROW, NODE_WIDTH, WIDE, Box, Drawing, Edge, Layout, Node, placed
+from topologies.picture.layout import (
+    NARROW,
+    NODE_WIDTH,
+    WIDE,
+    Box,
+    Drawing,
+    Edge,
+    Layout,
+    PictureNode,
+    placed,
+)
 
 PARTS = [
-    Node("p", "bus", "p", "a"),
-    Node("m", "broker", "m", "a"),
-    Node("q", "bus", "q", "b"),
-    Node("x", "bridge", "x", "a"),
-    Node("d", "device", "d", "a"),
-    Node("y", "bridge", "y", "b"),
-    *(Node(name, "wire", name) for name in ("w1", "w2", "w3")),
+    PictureNode("p", "bus", "p", "a"),
+    PictureNode("m", "broker", "m", "a"),
+    PictureNode("q", "bus", "q", "b"),
+    PictureNode("x", "bridge", "x", "a"),
+    PictureNode("d", "device", "d", "a"),
+    PictureNode("y", "bridge", "y", "b"),
+    *(PictureNode(name, "wire", name) for name in ("w1", "w2", "w3")),
 ]
 ENDS = ["x p", "x w1", "y w1", "y w2", "y q", "p q", "d x", "x w3", "x gone", "gone p"]
 EDGES = [Edge(ends, ends.split()[0], ends.split()[1]) for ends in ENDS]
@@ -66,7 +76,9 @@ def test_a_wide_picture_has_three_columns_and_wires_are_beside_the_middle_of_wha
 def test_many_gateways_stand_in_banks_as_wide_as_a_screen_and_their_wires_beside_them() -> None:
     names = [f"g{number}" for number in range(100)]
     nodes = [
-        node for name in names for node in (Node(f"b{name}", "bus", name, name), Node(f"w{name}", "wire", ""))
+        node
+        for name in names
+        for node in (PictureNode(f"b{name}", "bus", name, name), PictureNode(f"w{name}", "wire", ""))
     ]
     edges = [Edge(f"e{name}", f"b{name}", f"w{name}") for name in names]
     edges += [Edge(f"t{name}", f"b{name}", "bg0", trunk=True) for name in names[1:]]
@@ -96,7 +108,7 @@ def test_a_narrow_picture_has_wires_below_the_first_gateway_that_joins_them() ->
 
 
 def test_wires_beside_one_part_are_below_each_other_and_the_picture_is_tall_enough() -> None:
-    wires = [Node(name, "wire", name) for name in ("w1", "w2", "w3")]
+    wires = [PictureNode(name, "wire", name) for name in ("w1", "w2", "w3")]
     edges = tuple(Edge(wire.id, "x", wire.id) for wire in wires)
     made = placed(Drawing("t", 0, 0, BOXES[:1], (PARTS[3], *wires), edges), WIDE)
     assert [node.y for node in made.nodes] == [44, 44, 120, 196]
@@ -132,7 +144,10 @@ def test_in_a_narrow_picture_long_lines_of_a_column_stand_out_further_than_short
 @pytest.mark.parametrize(("rows", "bow"), [(9, 14 + 22 * 684 / 700), (10, 36), (30, 36)])
 def test_no_line_stands_out_further_than_the_rim_allows(rows: int, bow: float) -> None:
     """From 700 pixels on."""
-    ends = Node("p", "bus", "p", "a"), *(Node(f"{row}", "bus", f"{row}", "a") for row in range(rows))
+    ends = (
+        PictureNode("p", "bus", "p", "a"),
+        *(PictureNode(f"{row}", "bus", f"{row}", "a") for row in range(rows)),
+    )
     made = placed(Drawing("t", 0, 0, BOXES[:1], ends, (Edge("e", "p", ends[-1].id),)), NARROW)
     x1, _, handle, *_ = made.edges[0].path
     assert handle - x1 == pytest.approx(bow)
@@ -140,7 +155,7 @@ def test_no_line_stands_out_further_than_the_rim_allows(rows: int, bow: float) -
 
 def test_a_line_between_two_wires_goes_around_them_like_any_in_one_column() -> None:
     """No topology has one, but a status document may come from anywhere."""
-    wires = [Node(name, "wire", name) for name in ("w1", "w2")]
+    wires = [PictureNode(name, "wire", name) for name in ("w1", "w2")]
     edges = Edge("1", "x", "w1"), Edge("2", "x", "w2"), Edge("3", "w1", "w2")
     made = placed(Drawing("t", 0, 0, BOXES[:1], (PARTS[3], *wires), edges), WIDE)
     x1, _, one, _, other, _, x2, _ = made.edges[2].path

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from topologies.picture.layout import Box, Drawing, Node
+from topologies.picture.layout import Box, Drawing, PictureNode
 from topologies.picture.marks import Mark
 from topologies.picture.svg import shorten, svg
 
@@ -30,7 +30,7 @@ def test_of_an_even_number_of_characters_the_beginning_has_more() -> None:
     [("bus", 18), ("bridge", 4), ("device", 10), ("broker", 10), ("wire", 0), ("of another version", 6)],
 )
 def test_each_kind_of_node_has_its_corners(kind: str, corner: int) -> None:
-    shown = svg(Drawing("t", 10, 10, (), (Node("n", kind, "n"),), ()))
+    shown = svg(Drawing("t", 10, 10, (), (PictureNode("n", kind, "n"),), ()))
     assert re.findall('<rect [^>]* rx="([^"]*)"', shown) == [str(corner)]
 
 

@@ -22,7 +22,7 @@ from bridges.media.can.spoken import TranslatedVoice
 from bridges.media.can.state import BusState
 from bridges.media.can.strangers import Strangers
 from bridges.media.can.subjects import Subjects
-from bridges.media.can.transfers import Node, TransferVoice
+from bridges.media.can.transfers import CyphalNode, TransferVoice
 from bridges.media.can.voice import Voice
 from bridges.media.shedding import Shed
 from bridges.media.subject import Subject
@@ -116,7 +116,7 @@ def raw_voice(here: Shared) -> Voice:
 
 
 def transfer_voice(here: Shared) -> TransferVoice:
-    return TransferVoice(here, Node(1, subjects=Subjects(here.options.pattern_subjects)))
+    return TransferVoice(here, CyphalNode(1, subjects=Subjects(here.options.pattern_subjects)))
 
 
 def reading(number: int, name: str = "rpm") -> bytes:

@@ -9,7 +9,7 @@ import pytest
 
 from bridges.media.can.python_can import BusPort
 from bridges.media.can.slcan import BufferedLine, is_frame, prepare_slcan
-from bridges.media.can.source import Heard
+from bridges.media.can.source import SourceInput
 
 
 def descriptors() -> int:
@@ -74,7 +74,7 @@ def test_what_is_no_whole_frame(line: bytes) -> None:
     assert not is_frame(line)
 
 
-def lines(*pieces: bytes) -> tuple[bytes, Heard]:
+def lines(*pieces: bytes) -> tuple[bytes, SourceInput]:
     """Return what an adapter's line gives python-can for what comes in pieces, and what it counted."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -92,8 +92,8 @@ def lines(*pieces: bytes) -> tuple[bytes, Heard]:
 def test_lines_end_with_cr_lf_or_both(end: bytes) -> None:
     wire = end.join((b"t1232AABB", b"z", b"", b"t1241CC", b""))
     whole = b"t1232AABB\rt1241CC\r"
-    assert lines(wire) == (whole, Heard())
-    assert lines(*(wire[at : at + 1] for at in range(len(wire)))) == (whole, Heard())
+    assert lines(wire) == (whole, SourceInput())
+    assert lines(*(wire[at : at + 1] for at in range(len(wire)))) == (whole, SourceInput())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_lines_end_with_cr_lf_or_both(end: bytes) -> None:
 )
 def test_lines_of_no_frame_are_counted_and_left_out(wire: bytes, count: int, size: int) -> None:
     for pieces in ((wire,), tuple(wire[at : at + 1] for at in range(len(wire)))):
-        assert lines(*pieces) == (b"t1230\r", Heard(size, count, size))
+        assert lines(*pieces) == (b"t1230\r", SourceInput(size, count, size))
 
 
 def test_frames_that_were_read_but_not_taken_are_counted_at_the_close() -> None:
@@ -121,5 +121,5 @@ def test_frames_that_were_read_but_not_taken_are_counted_at_the_close() -> None:
         assert line.in_waiting
         line.read(6 + 2)  # one frame, and a piece of the next
         line.end()
-        assert line.take_heard() == Heard(3, 1, 3, left=4)
-        assert line.take_heard() == Heard()
+        assert line.take_heard() == SourceInput(3, 1, 3, left=4)
+        assert line.take_heard() == SourceInput()

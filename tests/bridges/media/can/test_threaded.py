@@ -11,7 +11,7 @@ from bridges.media.can.medium import Can
 from bridges.media.can.shared import Shared
 from bridges.media.can.state import BusState
 from bridges.media.can.threaded import ThreadSender
-from bridges.media.can.transfers import Node, TransferVoice
+from bridges.media.can.transfers import CyphalNode, TransferVoice
 from bridges.media.shedding import Shed
 from bus.ledger import Stats
 from tests.bridges.support import MESSAGE
@@ -37,7 +37,7 @@ async def test_a_failure_after_the_close_is_read_and_told_nobody() -> None:
     loop.set_exception_handler(lambda _, context: told.append(context))
     options, stats, port = Can(channel="x", interface="slcan", node=1), Stats(), Leaving()
     shared = Shared("can", options, stats, Shed(), 10, BusState(), Echoes())
-    sender = ThreadSender(shared, port, TransferVoice(shared, Node(1)), loop, lost.append)
+    sender = ThreadSender(shared, port, TransferVoice(shared, CyphalNode(1)), loop, lost.append)
     stats.offered += 1
     sender.put([MESSAGE])
     await until(port.sending.is_set)
