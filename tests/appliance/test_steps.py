@@ -69,9 +69,7 @@ async def test_a_large_gateway_announces_itself_after_several_turns_of_the_loop(
 
     monkeypatch.setattr(compose, "brief", counted)
     async with running(topology(LARGE, "far: {address: 127.0.0.2}")) as appliance:
-        monkeypatch.setattr(
-            appliance.plant, "announcement", lambda _, marks, __: told.append({*marks}) or b""
-        )
+        monkeypatch.setattr(appliance.plant, "announcement", announcement)
         await until(lambda: bool(told))
         assert portions == [PORTION, len(appliance.parts) - PORTION]
         assert told[0] >= {part.id for part in appliance.parts.values()}
