@@ -15,7 +15,7 @@ from bus.schema import Where
 from topologies.checks.rounds import renamed_rounds, told
 from topologies.findings import Finding, error
 from topologies.model import Candidate, Topology
-from topologies.wiring.filters import Tokens, all_names, passes, tokens
+from topologies.wiring.filters import Tokens, all_names, tokens
 from topologies.wiring.flow import Flow
 from topologies.wiring.segments import Edge, Wiring
 
@@ -30,7 +30,7 @@ def find_cycles(wiring: Wiring) -> list[Finding]:
     found, renamed = dict[Links, list[Step]](), dict[Links, Finding]()
     for forwarding in _forwarding(wiring):
         flow = Flow(wiring.topology, _apart(wiring.links(forwarding)))
-        for steps in _find(wiring.topology, [edge for edge in flow.edges if edge not in flow.renamed]):
+        for steps in _find(wiring.topology, flow):
             found.setdefault(_links(steps), steps)
         for one in renamed_rounds(wiring.topology, flow) if flow.renamed else ():
             words = told(wiring.topology, flow, one)
@@ -97,25 +97,21 @@ def _forwarding(wiring: Wiring) -> Iterator[set[Candidate]]:
         yield from ({*best[:place], one, *best[place + 1 :]} for one in choice[1:])
 
 
-def _find(topology: Topology, links: list[Edge]) -> Iterator[list[Step]]:
-    """Yield loops among links in which a frame would go round."""
+def _find(topology: Topology, flow: Flow) -> Iterator[list[Step]]:
+    """Yield loops among links that do not rename in which a frame would go round."""
+    renamed = set(map(id, flow.renamed))
+    links = [edge for edge in flow.edges if id(edge) not in renamed]
     edges = sorted(links, key=lambda edge: not edge.trunk)  # trunks first: see _loops
     if not has_loop(edges):
         return
     for frame in sorted({tokens(names) for names in all_names(topology)} | {()}):
-        for steps in _loops([edge for edge in edges if _ever(edge, frame)]):
-            if _goes_round(steps, frame):
+        for steps in _loops([edge for edge in edges if _ever(flow, edge, frame)]):
+            if _goes_round(flow, steps, frame):
                 yield steps
 
 
-def _lets(edge: Edge, frame: Tokens, source: str) -> bool:
-    """Return whether a frame from `source` can cross an edge."""
-    joint = edge.joint
-    return joint is None or passes(joint.spec, joint.side, frame, inward=source == edge.other)
-
-
-def _ever(edge: Edge, frame: Tokens) -> bool:
-    return _lets(edge, frame, edge.one) or _lets(edge, frame, edge.other)
+def _ever(flow: Flow, edge: Edge, frame: Tokens) -> bool:
+    return flow.lets(edge, frame, edge.one) or flow.lets(edge, frame, edge.other)
 
 
 def has_loop(edges: list[Edge]) -> bool:
@@ -180,9 +176,9 @@ def _way(tree: dict[str, list[Edge]], start: str, goal: str) -> list[Step]:
     return steps[::-1]
 
 
-def _goes_round(steps: list[Step], frame: Tokens) -> bool:
-    forward = all(_lets(edge, frame, source) for source, edge, _ in steps)
-    return forward or all(_lets(edge, frame, target) for _, edge, target in steps)
+def _goes_round(flow: Flow, steps: list[Step], frame: Tokens) -> bool:
+    forward = all(flow.lets(edge, frame, source) for source, edge, _ in steps)
+    return forward or all(flow.lets(edge, frame, target) for _, edge, target in steps)
 
 
 def _finding(loops: list[list[Step]], more: str = "") -> Finding:

@@ -12,6 +12,7 @@ from bus.names import Names
 from topologies.model import Topology
 from topologies.wiring.filters import Tokens, all_names, tokens
 from topologies.wiring.flow import Flow
+from topologies.wiring.graph import core
 from topologies.wiring.segments import Edge
 
 STATES = 200_000  # that are looked at, at most
@@ -37,6 +38,9 @@ Ways = dict[State, list[State]]
 
 def renamed_rounds(topology: Topology, flow: Flow) -> Iterator[Round]:
     """Yield loops that lead over a side that renames, each plain link once at most."""
+    renamed = set(map(id, flow.renamed))
+    if not any(id(flow.edges[number]) in renamed for number in core([edge[:2] for edge in flow.edges])):
+        return  # as at devices, from which no other way leads back
     ways = _pruned(_ways(topology, flow))
     seen = set[int]()
     for here, others in ways.items():

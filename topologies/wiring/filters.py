@@ -1,7 +1,8 @@
 """Matching of frames against the patterns of a side, by tokens; for the search for loops and the budgets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from bus.wire.pattern import Pattern
 from topologies.model import BridgeSpec, Filter, Side, Topology
@@ -25,19 +26,39 @@ def related(one: Tokens, other: Tokens) -> bool:
     return begins(one, other) or begins(other, one)
 
 
+class Passage(NamedTuple):
+    """One direction of a side, by tokens.
+
+    `whole` is the pattern of its bridge. `allow` are the patterns that may cross, all if there are none, but
+    for those in `deny`.
+    """
+
+    whole: Tokens
+    allow: Sequence[Tokens]
+    deny: Sequence[Tokens]
+
+    def passes(self, frame: Tokens) -> bool:
+        """Return whether a frame with these tokens crosses."""
+        return (
+            begins(self.whole, frame)
+            and (not self.allow or any(begins(one, frame) for one in self.allow))
+            and not any(begins(one, frame) for one in self.deny)
+        )
+
+    def may_pass(self, start: Tokens) -> bool:
+        """Return whether a frame that begins with these tokens may cross, whatever follows."""
+        lets = not self.allow or any(related(one, start) for one in self.allow)
+        return lets and related(self.whole, start) and not any(begins(one, start) for one in self.deny)
+
+
+def passage(spec: BridgeSpec, side: Side, inward: bool) -> Passage:
+    """Return the way through `side`: into the bridge if `inward`, or out of it."""
+    return Passage(tokens(spec.pattern), one_way(side.allowed, inward), one_way(side.denied, inward))
+
+
 def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
     """Return whether a frame with these tokens crosses `side`: into the bridge if `inward`, or out of it."""
-    if not begins(tokens(spec.pattern), frame):
-        return False
-    allow, deny = one_way(side.allowed, inward), one_way(side.denied, inward)
-    return (not allow or any(begins(p, frame) for p in allow)) and not any(begins(p, frame) for p in deny)
-
-
-def may_pass(spec: BridgeSpec, side: Side, start: Tokens, inward: bool) -> bool:
-    """Return whether a frame that begins with these tokens may cross `side`, whatever follows."""
-    allow, deny = one_way(side.allowed, inward), one_way(side.denied, inward)
-    lets = not allow or any(related(p, start) for p in allow)
-    return lets and related(tokens(spec.pattern), start) and not any(begins(p, start) for p in deny)
+    return passage(spec, side, inward).passes(frame)
 
 
 def one_way(lists: Filter, inward: bool) -> list[Tokens]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bus.renaming import Renaming
 from topologies.model import Topology
-from topologies.wiring.filters import Tokens, all_names, may_pass, passes, tokens
-from topologies.wiring.segments import Edge
+from topologies.wiring.filters import Passage, Tokens, all_names, passage, tokens
+from topologies.wiring.segments import Edge, Joint
 
 
 class Flow:
@@ -21,6 +21,7 @@ class Flow:
         for edge in edges:
             self.at.setdefault(edge.one, []).append(edge)
             self.at.setdefault(edge.other, []).append(edge)
+        self._passages: dict[tuple[int, bool], Passage] = {}
         self._renamings = {id(edge): edge.joint.side.renaming for edge in edges if edge.joint is not None}
         self.renamed = [edge for edge in edges if self._renaming(edge)]
         self._tokens_max = 2 * max((len(names) for names in all_names(topology)), default=0) + 4
@@ -28,19 +29,31 @@ class Flow:
     def _renaming(self, edge: Edge) -> Renaming | None:
         return self._renamings.get(id(edge)) or None
 
+    def _passage(self, joint: Joint, inward: bool) -> Passage:
+        """Return one direction of a side, which is worked out once."""
+        found = self._passages.get((id(joint), inward))
+        if found is None:
+            found = self._passages[id(joint), inward] = passage(joint.spec, joint.side, inward)
+        return found
+
+    def lets(self, edge: Edge, frame: Tokens, source: str) -> bool:
+        """Return whether one frame from `source` can cross an edge that does not rename."""
+        return edge.joint is None or self._passage(edge.joint, source == edge.other).passes(frame)
+
     def crossed(self, edge: Edge, frame: Tokens, source: str) -> Tokens | None:
         """Return the tokens of one frame that comes from `source` behind an edge; None if it stays there."""
         joint, renaming, inward = edge.joint, self._renaming(edge), source == edge.other
         if joint is None:
             return frame
-        if not inward and not passes(joint.spec, joint.side, frame, inward):
+        passage = self._passage(joint, inward)
+        if not inward and not passage.passes(frame):
             return None
         if renaming is not None:
             turn = (renaming.entering if inward else renaming.leaving)(frame)
             if turn is None:
                 return None
             frame = turn.of(frame)[: self._tokens_max]
-        return frame if not inward or passes(joint.spec, joint.side, frame, inward) else None
+        return frame if not inward or passage.passes(frame) else None
 
     def spread(self, edge: Edge, start: Tokens, source: str, back: bool = False) -> Iterator[Tokens]:
         """Yield beginnings that frames have behind an edge, of those that begin with `start` at `source`.
@@ -53,14 +66,14 @@ class Flow:
             return
         if renaming is not None and not inward and not renaming.lets_out:
             return
-        is_inside = source == edge.one
-        if is_inside and not may_pass(joint.spec, joint.side, start, inward):
+        is_inside, passage = source == edge.one, self._passage(joint, inward)
+        if is_inside and not passage.may_pass(start):
             return
         found: Iterable[Tokens] = (start,)
         if renaming is not None:
             found = (tokens(one) for one in (renaming.outside if is_inside else renaming.inside)(start))
         for one in found:
-            if is_inside or may_pass(joint.spec, joint.side, one, inward):
+            if is_inside or passage.may_pass(one):
                 yield one[: self._tokens_max]
 
     def reached(self, start: str, frame: Tokens, back: bool = False) -> dict[str, set[Tokens]]:

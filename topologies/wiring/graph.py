@@ -48,6 +48,25 @@ def blocks(links: Sequence[tuple[str, str]]) -> list[Hashable]:
     ]
 
 
+def core(links: Sequence[tuple[str, str]]) -> set[int]:
+    """Return the numbers of the links that are in rings or between rings: no others can be gone over for ever
+    without turning back.
+    """
+    at = defaultdict[str, set[int]](set)
+    for number, link in enumerate(links):
+        for node in link:
+            at[node].add(number)
+    left, ends = set(range(len(links))), list(at)
+    while ends:
+        here = at[ends.pop()]
+        if len(here) == 1 and len(set(links[min(here)])) == 2:
+            left -= (last := set(here))
+            for node in links[min(last)]:
+                at[node] -= last
+                ends.append(node)
+    return left
+
+
 class _Tree:
     """A forest from a depth-first search: each link that is not in it leads from a node to one above it.
 

@@ -6,7 +6,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies.wiring.graph import blocks, both_ways, reached, ways_of
+from topologies.wiring.graph import blocks, both_ways, core, reached, ways_of
 
 Links = list[tuple[str, str]]
 LINKS = st.lists(st.tuples(st.sampled_from("abcdefghi"), st.sampled_from("abcdefghi")), max_size=14)
@@ -65,3 +65,25 @@ def test_links_at_a_node_are_of_one_block_if_another_way_joins_their_ends(links:
             if len(ends) == 2:
                 without = [link for link in links if node not in link]
                 assert (found[first] == found[second]) == connected(ends[0], ends[1], without)
+
+
+def test_the_core_has_rings_and_what_joins_them_but_no_branches() -> None:
+    ring, other, joint = [("a", "b"), ("b", "c"), ("c", "a")], [("x", "y"), ("y", "x")], [("a", "x")]
+    branch = [("c", "e"), ("e", "f")]
+    assert core([*ring, *branch, *other, *joint]) == {0, 1, 2, 5, 6, 7}
+    assert core([*branch, *joint]) == set()
+    assert core([("a", "a"), ("a", "b")]) == {0}
+
+
+@given(LINKS)
+def test_the_core_is_what_is_left_when_no_link_has_an_end_of_its_own(links: Links) -> None:
+    left = dict(enumerate(links))
+    while True:
+        ends = Counter(node for link in left.values() for node in {*link})
+        last = [
+            number for number, (one, other) in left.items() if one != other and 1 in (ends[one], ends[other])
+        ]
+        if not last:
+            break
+        del left[last[0]]
+    assert core(links) == {*left}
