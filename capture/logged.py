@@ -23,7 +23,10 @@ def _opened(url: str) -> DeltaTable:
 
 
 def sizes(url: str) -> dict[str, int]:
-    """Return the names of the files of a table, relative to it, and their sizes in bytes."""
+    """Return the names of the files of a table, relative to it, and their sizes in bytes.
+
+    Raises `LogError` for a log that cannot be read.
+    """
     if "://" not in url:
         url = os.path.abspath(url)
     try:

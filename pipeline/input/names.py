@@ -25,7 +25,9 @@ ReadNames = Callable[[str], list[int | str]]
 
 
 def reader(read: ReadNames) -> Callable[[str], Given]:
-    """Return `read` for argparse. It leaves remote files for later, when there is a session."""
+    """Return `read` for argparse, with errors as argparse shows them. It leaves remote files for later, when
+    there is a session.
+    """
 
     def given(word: str) -> Given:
         try:

@@ -23,7 +23,10 @@ _REPLY_S: Final = 30.0
 
 
 def posted(url: str) -> Sink:
-    """Make a sink that posts the lines to a URL (`application/x-ndjson`; the batch is the header Batch)."""
+    """Make a sink that posts the lines to a URL (`application/x-ndjson`; the batch is the header Batch).
+
+    Raises `PipelineError` for another scheme, and so does the sink if the lines are not taken within 30 s.
+    """
 
     def post(lines: Sequence[str], batch: int) -> None:
         import urllib.request
@@ -49,7 +52,10 @@ def _reason(error: Exception) -> str:
 
 def piped(command: str) -> Sink:
     """Make a sink that runs a program for each batch: the lines on its standard input, the batch as its last
-    argument."""
+    argument.
+
+    Raises `PipelineError` for no program, and so does the sink if the program fails or takes longer than 30 s.
+    """
     words = shlex.split(command)
 
     def run(lines: Sequence[str], batch: int) -> None:
@@ -67,7 +73,7 @@ def piped(command: str) -> Sink:
 
 
 def called(name: str) -> Sink:
-    """Find the function MODULE:FUNCTION, which is a sink itself."""
+    """Find the function MODULE:FUNCTION, which is a sink itself. Raises `PipelineError` if there is none."""
     try:
         found: Sink = load(name)
     except (ImportError, AttributeError, ValueError) as error:

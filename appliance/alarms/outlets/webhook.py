@@ -14,7 +14,10 @@ _TOKEN_BYTES_MAX = 4096
 
 
 def delivery(spec: WebhookSpec) -> Deliver:
-    """Return the function that posts a notice. It reads files each time: they may be renewed."""
+    """Return the function that posts a notice. It reads files each time: they may be renewed.
+
+    It raises `OSError` for a delivery to be tried again, `Refused` for an answer that tells not to.
+    """
 
     def deliver(notice: Notice) -> None:
         headers = {"Idempotency-Key": f"{notice.id}/{notice.state}".encode().decode("latin-1")}

@@ -42,7 +42,10 @@ def tcp_spoken(
     names: Sequence[str] = (),
     **retry: Any,
 ) -> Link:
-    """Make the link for a stream's settings and a protocol: it dials one peer, or listens for many."""
+    """Make the link for a stream's settings and a protocol: it dials one peer, or listens for many.
+
+    Raises `LinkError` for a protocol with one device at a listener.
+    """
     if options.mode == "dial":
         return TcpSpoken(options, protocol, shed, may_act=may_act, names=names, **retry)
     if protocol.asks:

@@ -17,7 +17,8 @@ HEARD_S = 5.0  # the wait for a beacon, before an attempt fails
 def beacon_link(url: str, **options: Any) -> DialLink:
     """Return a link to the trunk that `url` names, not yet open. `options` are those of `DialLink`.
 
-    The link listens for the beacon before each connection, so the bus may move.
+    The link listens for the beacon before each connection, so the bus may move. An error of a beacon that is
+    not heard is a fault of the link: nothing is raised here.
     """
     name = split_url(url).path
 
