@@ -60,7 +60,7 @@ def start(
 ) -> "list[StreamingQuery]":
     """Start one query for the tables, and one for alerts if there is a rule; they go to a `sink` if given.
 
-    The signals that are `wanted` are a table, too. Raises `PipelineError` for a directory of an older version.
+    The signals that are `wanted` are a table, too. Raises `PipelineError` for an older directory.
     """
     spark.conf.set("spark.sql.shuffle.partitions", _PARTITIONS)
     rows, output = stream(spark, where), Path(options.output)

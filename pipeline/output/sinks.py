@@ -54,7 +54,7 @@ def piped(command: str) -> Sink:
     """Make a sink that runs a program for each batch: the lines on its standard input, the batch as its last
     argument.
 
-    Raises `PipelineError` for no program, and so does the sink if the program fails or takes longer than 30 s.
+    Raises `PipelineError` for no program, and so does the sink if the program fails or takes over 30 s.
     """
     words = shlex.split(command)
 
