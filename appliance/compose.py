@@ -29,7 +29,6 @@ from appliance.status.rows import LinkRow
 from appliance.status.snapshot import brief, claims, roles, twins, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
-from appliance.steps import PORTION, portions
 from appliance.version import version
 from appliance.web.service import StatusPage
 from appliance.web.service import prepare as prepare_page
@@ -37,7 +36,7 @@ from bus.hub import Hub, Link
 from bus.keys import ring_of
 from bus.names import table_of
 from bus.report import Report
-from bus.steps import Steps
+from bus.steps import PORTION, Steps, portions
 from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.marks import Mark

@@ -17,12 +17,11 @@ from appliance.status.health import Concern
 from appliance.status.labels import Labels
 from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
-from appliance.steps import portions
 from bus.events import Event
 from bus.hub import Hub, LinkView
 from bus.ledger import Account, Stats
 from bus.reasons import AMISS, troubles
-from bus.steps import Steps, finish
+from bus.steps import Steps, finish, portions
 from bus.vacancy import NO_DEVICE
 from bus.watch.watched import WatchedHub
 

@@ -16,13 +16,12 @@ from appliance.status.rows import Far, LinkRow
 from appliance.status.shape import MOST, VERSION
 from appliance.status.sums import Sums, counts_of, far_of
 from appliance.status.view import Beside, Besides, Sampled, ShownPart, View
-from appliance.steps import portions
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account
 from bus.names import Names, table_of
 from bus.quantity.known import Quantities
 from bus.report import LISTED, READINGS, Report
-from bus.steps import Steps, finish
+from bus.steps import Steps, finish, portions
 from bus.transports.budget import PROCESS
 from bus.values import Value
 from bus.watch.watched import WatchedHub

@@ -1,6 +1,6 @@
 """A gateway with so many bridges that it is looked at in several turns of the loop."""
 
-from appliance.steps import PORTION
+from bus.steps import PORTION
 
 LARGE = PORTION + 4
 

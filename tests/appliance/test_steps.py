@@ -10,8 +10,7 @@ from appliance import compose
 from appliance.compose import Appliance
 from appliance.parts.build import Part
 from appliance.status.snapshot import brief
-from appliance.steps import PORTION, portions
-from bus.steps import Steps, finish
+from bus.steps import PORTION
 from tests.appliance.large import LARGE, topology
 from tests.helpers.appliances import reloaded, running
 from tests.helpers.peers import until
@@ -21,25 +20,6 @@ from topologies.loading.loader import loads
 def looked_at(appliance: Appliance) -> set[str]:
     """Return the hubs whose accounts the monitor has read."""
     return set(appliance.monitor.accounts)
-
-
-def test_portions_are_all_things_in_their_order() -> None:
-    for count in (0, 1, PORTION, PORTION + 1, 3 * PORTION):
-        found = list(portions(range(count)))
-        assert [one for some in found for one in some] == list(range(count))
-        assert all(0 < len(some) <= PORTION for some in found)
-
-
-def test_steps_are_finished_with_their_result() -> None:
-    done = list[int]()
-
-    def steps() -> Steps[str]:
-        for number in range(3):
-            done.append(number)
-            yield
-        return "made"
-
-    assert (finish(steps()), done) == ("made", [0, 1, 2])
 
 
 async def test_a_small_gateway_is_looked_at_in_one_turn_of_the_loop() -> None:
