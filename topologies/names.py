@@ -1,6 +1,7 @@
 """The names that a topology knows: those in its patterns, those it lists, and those in the file it names."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from bus.errors import TopologyError, why_of
@@ -38,6 +39,18 @@ def listed(names: NamesSpec) -> list[str]:
     """Return the names in the list and in the file. Raises `TopologyError` if the file cannot be read."""
     found = [name for pattern in names.list for name in pattern]
     return texts([*found, *(_read(_path(names)) if names.file else ())])
+
+
+class ListedNames:
+    """The names in the list and in the file, which is read for the first who asks."""
+
+    def __init__(self, spec: NamesSpec) -> None:
+        self._spec = spec
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names, as `listed` returns them. Raises `TopologyError` if the file cannot be read."""
+        return listed(self._spec)
 
 
 def _path(names: NamesSpec) -> Path:

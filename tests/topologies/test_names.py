@@ -6,9 +6,11 @@ import pytest
 
 from bus.errors import TopologyError
 from tests.topologies.support import GATEWAY, PAIR, errors, findings, warnings
-from topologies.checks.checker import check
+from topologies.checks.checker import check, check_wired
 from topologies.loading.loader import load, loads
 from topologies.names import known
+from topologies.resolved.resolve import resolve_all
+from topologies.wiring.segments import wired
 
 TWINS = ("axjgjz", "ziieqj")  # one token
 TWO = PAIR + "buses: {p: {on: a, listen: 'tcp://0.0.0.0:1'}, q: {on: a, listen: 'tcp://0.0.0.0:2'}}\n"
@@ -43,6 +45,16 @@ def test_a_file_beside_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     file.write_text(GATEWAY + "names: {file: names.txt, list: [lamp]}")
     monkeypatch.chdir("/")
     assert known(load(file)) == ["lamp", "fridge", "temp", "door"]
+
+
+def test_gateways_have_the_names_that_were_checked_and_no_newer_ones(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("door\n")
+    file = tmp_path / "plant.yaml"
+    file.write_text(TWO + "names: {file: names.txt}")
+    wiring = wired(load(file))
+    check_wired(wiring)
+    (tmp_path / "names.txt").write_text("other\n")
+    assert [gateway.listed for gateway in resolve_all(wiring)] == [("door",), ("door",)]
 
 
 @pytest.mark.parametrize(

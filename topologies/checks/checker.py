@@ -27,7 +27,7 @@ from topologies.checks.subjects import find_subjects
 from topologies.checks.unrecorded import find_oversized, find_unrecorded
 from topologies.findings import Finding, error, note, warning
 from topologies.model import BridgeSpec, BusSpec, Side, Topology, gateways_of, running
-from topologies.names import listed, used
+from topologies.names import used
 from topologies.wiring.filters import related, tokens
 from topologies.wiring.reach import brokers_of, trunks_of
 from topologies.wiring.segments import Joint, Wiring, wired, wires_of
@@ -61,7 +61,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *find_unequal_limits(topology),
         *find_unkeyed(wiring),
         *find_unkept(wiring),
-        *_colliding_tokens(topology),
+        *_colliding_tokens(wiring),
         *_beyond_policies(wiring),
         *_unmatched(wiring),
         *_unusual(wiring),
@@ -240,14 +240,15 @@ def _slashed(names: tuple[int | str, ...]) -> str:
     return "/".join(map(str, names))
 
 
-def _colliding_tokens(topology: Topology) -> Iterator[Finding]:
+def _colliding_tokens(wiring: Wiring) -> Iterator[Finding]:
     """Yield names with one token: an error between patterns, because they cannot be told apart."""
+    topology = wiring.topology
     # A number that equals the token of a name is assumed to be intended.
     in_patterns = collisions([*RESERVED, *used(topology)])
     for token, same in in_patterns.items():
         yield error(topology.where, f"{_one_token(same, token)}: rename all but one")
     try:
-        in_list = listed(topology.names)
+        in_list = wiring.listed.names
     except TopologyError as fault:
         yield error(topology.names.where, str(fault))
         return

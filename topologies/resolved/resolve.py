@@ -10,7 +10,7 @@ from bus.quantity.known import Quantities
 from devices.device import DeviceSpec
 from topologies.checks.needs import needs_of
 from topologies.model import Gateway, Topology, running
-from topologies.names import known, listed
+from topologies.names import known
 from topologies.quantities import quantities
 from topologies.resolved.alarms import ResolvedAlarms, resolved_alarms
 from topologies.resolved.bridges import Bridges, ResolvedBridge
@@ -78,7 +78,7 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
     if gateway not in topology.gateways:
         text = f'no gateway "{gateway}" in {topology.name}; it has {", ".join(topology.gateways)}'
         raise TopologyError(text)
-    in_list = listed(topology.names)
+    in_list = wiring.listed.names
     ground = Ground(wiring, gateway, ringed(wiring), tuple(known(topology, in_list)))
     buses = Buses(ground)
     return Resolved(

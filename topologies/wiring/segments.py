@@ -8,6 +8,7 @@ from bus.schema import Where
 from bus.urls import is_loopback, split_url
 from devices.device import DeviceSpec
 from topologies.model import BridgeSpec, Candidate, Side, Topology, candidates_of
+from topologies.names import ListedNames
 from topologies.wiring.reach import broker_at, brokers_of, bus_at, has_trunk, machine, trunks_of
 
 
@@ -51,12 +52,14 @@ class Wiring:
 
     `candidates` has for each bridge those that stand in for each other with it, the best first. `joints` are
     all sides of all bridges on all gateways that may run them, and `edges` all links, those of standbys too.
+    `listed` are the names that the topology lists.
     """
 
     topology: Topology
     candidates: Mapping[str, tuple[Candidate, ...]]
     joints: tuple[Joint, ...]
     edges: tuple[Edge, ...]
+    listed: ListedNames
 
     @property
     def groups(self) -> list[tuple[Candidate, ...]]:
@@ -88,7 +91,8 @@ def wired(topology: Topology) -> Wiring:
     """Draw the map of a topology. Do so once, and hand it on."""
     candidates = _candidates(topology)
     joints = tuple(_joints(topology, candidates))
-    return Wiring(topology, candidates, joints, (*_between_buses(topology), *map(_edge, joints)))
+    edges = (*_between_buses(topology), *map(_edge, joints))
+    return Wiring(topology, candidates, joints, edges, ListedNames(topology.names))
 
 
 def _candidates(topology: Topology) -> dict[str, tuple[Candidate, ...]]:
