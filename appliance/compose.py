@@ -360,6 +360,7 @@ class Appliance:
         ring = ring_of(paths_of(resolved.keys))
         drawing = None if self._drawing is None else drawn(resolved.topology)
         page = prepare_page(resolved.here.status)
+        table_of(tuple(resolved.names))  # which is kept: the loop would stand for it, with many names
         return Following(self.resolved, resolved, built, drawing, page, self._prepared, ring)
 
     def change(self, following: Following) -> list[Change]:

@@ -15,6 +15,7 @@ from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.reload.reloader import Reloader
+from bus.names import table_of
 from topologies.loading.loader import load
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring, wired
@@ -119,6 +120,15 @@ async def test_what_failed_is_tried_again_although_its_record_stays(tmp_path: Pa
         (tmp_path / "more").rmdir()
         again = await reloader.reload()
         assert (again.failed, again.changes) == ((), (f"added bus hall: listen ipc://{tmp_path}/more",))
+
+
+async def test_new_names_are_in_a_table_before_the_loop_needs_it(tmp_path: Path) -> None:
+    async with reloading(tmp_path) as (appliance, file, _):
+        (tmp_path / "names.txt").write_text("door\n")
+        following = appliance.prepare(resolve(read(str(file)), "gw"))
+        made = table_of.cache_info().misses
+        appliance.change(following)
+        assert table_of.cache_info().misses == made
 
 
 async def test_a_reload_is_made_for_what_runs_and_for_nothing_else(tmp_path: Path) -> None:
