@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.helpers import ROOT, guard
+from tests.helpers.reports import Results
 from tests.helpers.rooms import turn
 from tests.helpers.sharing import import_in_turn, import_without_asammdf
 
@@ -37,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     guard.install()
     if config.getoption("quick"):
         _without_constants()
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(Results())
 
 
 def _find_characters(config: pytest.Config) -> None:

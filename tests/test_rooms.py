@@ -66,25 +66,65 @@ def test_a_process_that_dies_leaves_all_tests_to_the_others(tmp_path: Path) -> N
         "from tests.helpers.scheduler import Rooms\n"
         "def pytest_xdist_make_scheduler(config, log): return Rooms(config, log)\n"
     )
-    words = [
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        "/dev/null",
-        "-n",
-        "2",
-        "--no-loadscope-reorder",
+    done = _run_in_two(tmp_path)
+    assert "1 failed, 120 passed" in done.stdout, done.stdout + done.stderr
+
+
+RESULTS = """\
+import pytest
+
+@pytest.fixture
+def broken():
+    yield
+    raise ValueError
+
+@pytest.fixture
+def left_out():
+    pytest.skip("no")
+
+@pytest.mark.parametrize("number", range(3))
+def test_good(number): pass
+def test_bad(): assert False
+def test_broken(broken): pass
+def test_left_out(left_out): pass
+"""
+HEARD = """\
+from pathlib import Path
+from tests.helpers.reports import Results
+
+class Hears:
+    def pytest_runtest_logreport(self, report):
+        name = report.nodeid.partition("::")[2]
+        print(report.when, name, report.outcome, file=Path("heard").open("a"))
+
+def pytest_configure(config):
+    config.pluginmanager.register(Results() if hasattr(config, "workerinput") else Hears())
+"""
+
+
+@pytest.mark.timeout(300)
+def test_of_a_test_its_result_and_what_failed_beside_it_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "test_all.py").write_text(RESULTS)
+    (tmp_path / "conftest.py").write_text(HEARD)
+    done = _run_in_two(tmp_path)
+    assert "1 failed, 4 passed, 1 skipped, 1 error" in done.stdout, done.stdout + done.stderr
+    assert sorted((tmp_path / "heard").read_text().splitlines()) == [
+        "call test_bad failed",
+        "call test_broken passed",
+        *(f"call test_good[{number}] passed" for number in range(3)),
+        "setup test_left_out skipped",
+        "teardown test_broken failed",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, *words, "."],
-        cwd=tmp_path,
-        env=environment,
+
+
+def _run_in_two(directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a directory in two processes of pytest-xdist, without this project's settings."""
+    words = ["-q", "-p", "no:cacheprovider", "-c", "/dev/null", "-n", "2", "--no-loadscope-reorder", "."]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=280,
     )
-    assert "1 failed, 120 passed" in done.stdout, done.stdout + done.stderr
