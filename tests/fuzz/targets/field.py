@@ -11,15 +11,14 @@ from capture.formats.table import BY_KEY, FORMATS
 from capture.frames import Frames
 from tests.capture.formats.field import FIELD, listed, read_back, some, written
 from tests.fuzz.target import Pieces, Target
-from tests.fuzz.targets.files import place
+from tests.fuzz.targets.files import lay
 
 _WHY: Final = "1 to 4 ms an input: a file is written, and read by numpy"
 
 
 def _target(form: Format) -> Target:
     def feed(pieces: Pieces) -> object:
-        path = place() / f"file.{form.key}"
-        path.write_bytes(b"".join(pieces))
+        path = lay(f"file.{form.key}", pieces)
         found, told, style = read_back(path, form)
         return listed(found), told, style
 
@@ -31,8 +30,7 @@ def _target(form: Format) -> Target:
 
 
 def _packed(pieces: Pieces) -> object:
-    path = place() / "file.log"
-    path.write_bytes(b"".join(pieces))
+    path = lay("file.log", pieces)
     form = next(one for one in FORMATS if one.key == "candump")
     found, told, _ = read_back(path, form)
     assert found is None or isinstance(found, Frames)
@@ -73,8 +71,7 @@ def _text(name: str, words: str, key: str, seeds: tuple[bytes, ...]) -> Target:
     """Return the target of texts of a format that other tools write."""
 
     def feed(pieces: Pieces) -> object:
-        path = place() / "file.txt"
-        path.write_bytes(b"".join(pieces))
+        path = lay("file.txt", pieces)
         found, told, style = read_back(path, BY_KEY[key])
         return listed(found), told, style
 

@@ -40,10 +40,19 @@ def place() -> Path:
     return place
 
 
-def _segment(pieces: Pieces) -> object:
-    path = place() / "capture/date=2026-11-22/gateway=g" / "1-0.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
+def lay(name: str, pieces: Pieces) -> Path:
+    """Write an input to a file of this process, which is a new one each time: one that is cut and written
+    again goes to the disk at once."""
+    path = place() / name
+    path.unlink(missing_ok=True)
     path.write_bytes(b"".join(pieces))
+    return path
+
+
+def _segment(pieces: Pieces) -> object:
+    day = "capture/date=2026-11-22/gateway=g"
+    (place() / day).mkdir(parents=True, exist_ok=True)
+    lay(f"{day}/1-0.parquet", pieces)
     return list(read(place()))
 
 
@@ -75,8 +84,7 @@ def _batch(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _journal(pieces: Pieces) -> object:
-    path = place() / "journal.arrows"
-    path.write_bytes(b"".join(pieces))
+    path = lay("journal.arrows", pieces)
     index = Index(path)
     index.look()
     return [(batch.num_rows, following) for batch, following in batches_of(path)], index.batches
