@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from capture.schema import Kind
 from pipeline.analysis.latency import latency
 from pipeline.analysis.shared.wire_drifts import Slot, drifted, width_ns
-from pipeline.engine.choice import SAIL, SPARK
+from pipeline.engine.choice import SAIL
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ AHEAD_MS: dict[str, Ahead] = {
     "slower by 40 ppm, and an hour behind": lambda ms: -4e-5 * ms - 3_600_000,
     "faster, and then even": lambda ms: min(2e-4 * ms, 30) + 40_000,
     "by seconds": lambda ms: 2e-3 * ms,
+    "slower, and then even, and an hour behind": lambda ms: -min(2e-4 * ms, 30) - 3_600_000,
 }
 
 
@@ -56,10 +57,8 @@ def chain(*clocks: Ahead) -> Capture:
     return made
 
 
-@pytest.mark.engines(SPARK, SAIL)
-@pytest.mark.parametrize("clock", AHEAD_MS)
-def test_wires_are_timed_by_clocks_that_drift(spark: "SparkSession", clock: str) -> None:
-    ahead = AHEAD_MS[clock]
+def check_times(spark: "SparkSession", ahead: Ahead) -> None:
+    """Compare times of a wire, between two clocks of which one is ahead, with what the wire takes."""
     found = latency(chain(lambda ms: 0.0, ahead).rows(spark))
     wires = [row for row in found.summary.collect() if row.kind == "wire"]
     assert {(row.from_gateway, row.to_gateway) for row in wires} == {("a", "b"), ("b", "a")}
@@ -68,6 +67,17 @@ def test_wires_are_timed_by_clocks_that_drift(spark: "SparkSession", clock: str)
     (row,) = (row for row in found.clocks.collect() if row.gateway == "b")
     assert row.drift_ns / 1e6 == pytest.approx(ahead(FRAMES * STEP_MS) - ahead(0), rel=0.02, abs=0.05)
     assert (row.against, row.ahead_ns / 1e6) == ("a", pytest.approx(ahead(0), abs=60))
+
+
+@pytest.mark.engines(SAIL)
+@pytest.mark.parametrize("clock", AHEAD_MS)
+def test_wires_are_timed_by_clocks_that_drift(spark: "SparkSession", clock: str) -> None:
+    check_times(spark, AHEAD_MS[clock])
+
+
+def test_spark_times_them_alike(spark: "SparkSession") -> None:
+    """A clock with a bend and negative times: other clocks make no other plan."""
+    check_times(spark, AHEAD_MS["slower, and then even, and an hour behind"])
 
 
 @pytest.mark.engines(SAIL)
