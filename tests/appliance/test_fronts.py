@@ -48,8 +48,8 @@ def hub_of(appliance: Appliance, name: str) -> Hub:
 
 @contextmanager
 def nanocat(url: str, says: str) -> Iterator[IO[bytes]]:
-    """Run nanocat, which says one thing after a second, and yield what it prints of what it hears."""
-    words = ["nanocat", "--bus", "--connect", url, "--delay", "1", "--data", says, "--quoted"]
+    """Run nanocat, which says one thing again and again, and yield what it prints of what it hears."""
+    words = ["nanocat", "--bus", "--connect", url, "--interval", "0.1", "--data", says, "--quoted"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     try:

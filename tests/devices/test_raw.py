@@ -24,8 +24,8 @@ LISTEN = {
     "nngcat": ["nngcat", "--bus0", "--ascii", "--dial"],
 }
 TALK = {
-    "nanocat": ["nanocat", "--bus", "--delay", "0.3", "--data", "from outside", "--connect"],
-    "nngcat": ["nngcat", "--bus0", "--delay", "1", "--data", "from outside", "--dial"],
+    "nanocat": ["nanocat", "--bus", "--interval", "0.1", "--data", "from outside", "--connect"],
+    "nngcat": ["nngcat", "--bus0", "--interval", "1", "--data", "from outside", "--dial"],
 }
 
 
@@ -81,7 +81,7 @@ async def test_foreign_programs_hear_and_are_heard(device: tuple[RawDevice, str]
             while (said := await asyncio.to_thread(peer.recv)) == b"hello":
                 pass
         assert said == b"from outside"
-    assert ear.heard == [b"from outside"]
+    assert set(ear.heard) == {b"from outside"}
     assert all(pipe.stats.balance() == 0 for pipe in opened.hub.pipes)
 
 

@@ -115,7 +115,7 @@ async def test_recv_hears_a_foreign_program(socket_path: Path, capsys: Out) -> N
     url = f"ipc://{socket_path}"
     hearing = asyncio.create_task(command("recv", url, "--listen", "--count", "1", "--timeout", "20"))
     await until(socket_path.exists)
-    talk = ["nngcat", "--bus0", "--delay", "1", "--data", "from outside", "--dial", url]
+    talk = ["nngcat", "--bus0", "--interval", "1", "--data", "from outside", "--dial", url]
     cat = subprocess.Popen(talk)  # noqa: ASYNC220
     try:
         assert await hearing == 0
