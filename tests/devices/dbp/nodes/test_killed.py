@@ -40,7 +40,8 @@ async def all_listed(url: str) -> bool:
 
 async def stored(records: Path) -> None:
     """Wait until the file has all services."""
-    while not records.exists() or records.read_bytes().count(b'"s1') < SERVICES // 2:
+    names = [f'"s{number}"'.encode() for number in range(SERVICES)]
+    while not records.exists() or not all(map(records.read_bytes().__contains__, names)):
         await asyncio.sleep(0.01)
 
 
