@@ -23,6 +23,15 @@ _PROMPT: Final = re.compile(r"READY (\d+)> ")
 _START: Final = f"""stty -echo; set -E; PS1='READY \\#> '; trap 'echo "{FAILED}$BASH_COMMAND"' ERR"""
 
 
+def shown_by(descriptor: int) -> bytes:
+    """Return all that a pseudo-terminal shows, once nobody has its other end open."""
+    text = b""
+    with suppress(OSError):  # the end, on Linux
+        while some := os.read(descriptor, 65536):
+            text += some
+    return text
+
+
 class Terminal:
     """A shell in a pseudo-terminal. `seen` is what it has shown since the last match.
 

@@ -19,6 +19,7 @@ from capture.names import add
 from tests.appliance.probe.support import BUSCOUPLER
 from tests.helpers.peers import SpPeer
 from tests.helpers.ports import free_port
+from tests.helpers.terminal import shown_by
 
 TEXT = """
 name: named
@@ -99,6 +100,6 @@ def test_a_terminal_gets_a_hint_once(socket_path: Path) -> None:
         peer.send(pack(PUB, (0xA1,)))
         assert process.stderr.read() == ""
         peer.close()
-    assert os.read(master, 4096).count(b"pub 0x000000a1 (empty)") == 2
-    os.close(master)
     os.close(slave)
+    assert shown_by(master).count(b"pub 0x000000a1 (empty)") == 2
+    os.close(master)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.appliance.pairs import PAIR, lasting
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.programs import finished, process
+from tests.helpers.terminal import shown_by
 
 TOPOLOGY = lasting(PAIR.replace("name: pair", "name: pair{0}"), 2500)
 
@@ -130,10 +130,7 @@ def on_terminal(command: list[str], more: dict[str, str]) -> str:
     terminal, slave = pty.openpty()
     with subprocess.Popen(command, stdout=slave, env=os.environ | more):
         os.close(slave)
-        text = b""
-        with suppress(OSError):  # the end, on Linux
-            while some := os.read(terminal, 65536):
-                text += some
+        text = shown_by(terminal)
     os.close(terminal)
     return text.decode()
 
