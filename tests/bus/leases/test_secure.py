@@ -24,12 +24,19 @@ from bus.transports.options import Tls
 from bus.transports.secure import Security
 from tests.bus.leases.standby import Standby, words
 from tests.helpers.certificates import own_tls
+from tests.helpers.clocks import wait_in_vain
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceClient, processed
 
 KEYS = Keyring([bytes(SECRET_BYTES)])
 LATE_S = 0.05  # for the handshake, here
+
+
+@pytest.fixture(autouse=True)
+async def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no lease run out, and no attempt to connect, because this process had no turn."""
+    wait_in_vain(monkeypatch)
 
 
 @pytest.fixture

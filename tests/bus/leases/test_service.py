@@ -12,9 +12,16 @@ from bus.leases.signed import NONCE_BYTES, Session, pack_ask, unpack_answer
 from bus.leases.wire import CLAIM_TYPE, Claim, Grant, pack_claim, unpack_grant
 from bus.tmq.wire import PUBLISH, SUBSCRIBE, UNSUBSCRIBE, Cutter, pack_address
 from bus.wire.frame import SUB, pack
+from tests.helpers.clocks import wait_in_vain
 from tests.helpers.peers import until
 
 CLAIM = Claim((1,), "bridge", 77, ready=True)
+
+
+@pytest.fixture(autouse=True)
+async def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no lease run out, and no attempt to connect, because this process had no turn."""
+    wait_in_vain(monkeypatch)
 
 
 @pytest.fixture

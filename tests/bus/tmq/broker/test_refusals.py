@@ -35,7 +35,7 @@ from bus.tmq.wire import (
 )
 from bus.wire.frame import pack
 from tests.bus.tmq.broker.broker_house import House
-from tests.helpers.peers import until
+from tests.helpers.peers import until, wait
 from tests.helpers.tmq import ReferenceClient
 
 Prepare = Callable[[House, Broker], Any]
@@ -84,7 +84,7 @@ async def test_a_client_is_told_and_its_calls_return_false(
         assert not await client.subscribe(PATTERN)
         assert not await client.publish(PATTERN)
         assert not await client.publish(PATTERN, b"21.5")
-    assert words in client.refusal(PATTERN)
+    await until(lambda: words in client.refusal(PATTERN))
     assert {"client refused", "registration refused"} & client.stats.rejected.keys()
     assert any(words in reason for reason in broker.stats.rejected)
     told = [r.getMessage() for r in caplog.records if words in r.getMessage()]
@@ -102,7 +102,9 @@ async def test_the_functions_of_2015_say_so_too(
         with tmq_init() as context, tmq_socket(context, heartbeat_s=0.05) as made:
             tmq_bind(made, ("127.0.0.1", 0))
             tmq_broker(made, broker.addresses[0])
-            return [tmq_subscribe(made, PATTERN), tmq_publish(made, PATTERN), tmq_refusal(made, PATTERN)]
+            done = [tmq_subscribe(made, PATTERN), tmq_publish(made, PATTERN)]
+            wait(lambda: tmq_refusal(made, PATTERN))
+            return [*done, tmq_refusal(made, PATTERN)]
 
     subscribed, published, why = await asyncio.to_thread(refused)
     assert (subscribed, published) == (False, False)
