@@ -58,14 +58,18 @@ if (!net.isIPv4(host)) {
   process.exit(2);
 }
 
+let isDone = false; // a connection that came meanwhile is still heard
 const listener = hear((type, data) => {
+  if (isDone) return;
   if (verb === "sub" && type === SUB) {
     console.log(data.toString());
     process.exitCode = 0;
+    isDone = true;
     listener.close();
   } else if (verb === "pub" && type === ADD && data.length >= 8) {
     const subscriber = Array.from(data.subarray(4, 8)).join(".");
     say(subscriber, data.readUInt16BE(2), packet(SUB, tokens, Buffer.from(text)));
+    isDone = true;
     listener.close();
   }
 });

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,9 @@ from bus.tmq import Client
 from bus.tmq.broker import Broker
 from bus.wire.pattern import token
 from tests.helpers import ROOT
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.helpers.tmq import MESSAGE, packet, say
 
 FOLDER = ROOT / "examples/clients"
 NAMES, TEXT = ("fridge", "temp"), "21.5"
@@ -78,6 +81,21 @@ async def test_it_hears_what_ours_sends(client: list[str]) -> None:
             await asyncio.wait([telling], timeout=0.05)
         assert telling.result() == (f"{TEXT}\n".encode(), b"")
         assert theirs.returncode == 0
+
+
+async def test_it_prints_the_first_message_alone_of_those_that_came_while_it_stood_still(
+    client: list[str],
+) -> None:
+    async with ours() as (mine, port):
+        theirs = await _ended(*client, "sub", "127.0.0.1", port, *TOKENS)
+        await mine.publish(NAMES)
+        await until(lambda: mine.subscribers(NAMES))
+        (where,) = mine.subscribers(NAMES)
+        theirs.send_signal(signal.SIGSTOP)
+        for text in (TEXT, "22"):
+            say(where, packet(MESSAGE, tuple(map(int, TOKENS)), text.encode()))
+        theirs.send_signal(signal.SIGCONT)
+        assert await theirs.communicate() == (f"{TEXT}\n".encode(), b"")
 
 
 def test_words_that_make_no_sense_are_refused_with_the_usage(client: list[str]) -> None:
