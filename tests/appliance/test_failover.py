@@ -55,13 +55,15 @@ async def test_gateways_with_keys_stand_in_for_each_other_and_whoever_has_none_i
         pair.table.terms.hold_down_s = 1000.0
         first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
         await until(lambda: pair.candidacy(second).candidate.ready)
+        part = pair.hub.parts["broker main"]
+        assert isinstance(part, BrokerPart)
+        begun = dict(part.service.rejected)  # while leases were short, attempts to connect may have ended
+        assert "unsigned" not in begun
         await pair.cross(1)
         pair.gateways[first].close()
         await until(lambda: pair.forwards(second))
         await pair.cross(2)
-        part = pair.hub.parts["broker main"]
-        assert isinstance(part, BrokerPart)
-        assert part.service.rejected == {}
+        assert part.service.rejected == begun
         unsigned = appliance_of(loads(PAIR.format(*pair.ports), "pair.yaml"), first)
         unsigned.open(asyncio.get_running_loop())
         await until(lambda: part.service.rejected.get("unsigned", 0) > 3)
@@ -86,17 +88,18 @@ async def test_gateways_with_certificates_stand_in_for_each_other_also_when_thes
         assert set(lines) == {f"changed broker main: {where}: tls", "changed bridge joint: certificates"}
         part = pair.hub.parts["broker main"]
         assert isinstance(part, BrokerPart)
+        begun = dict(part.service.rejected)  # while leases were short, attempts to connect may have ended
         await pair.cross(1)
         accepted = part.service.counts["accepted"]
         pair.gateways[first].close()
         await until(lambda: pair.forwards(second))
         await pair.cross(2)
-        assert part.service.counts["accepted"] == accepted == 2  # those connections stayed
+        assert part.service.counts["accepted"] == accepted  # those connections stayed
         pair.gateways[first] = pair.start(first)
         await until(lambda: pair.candidacy(first).candidate.ready)
         (view,) = pair.candidacy(first).candidate.views
         await until(lambda: view.grant is not None)
-        assert part.service.rejected == {}
+        assert part.service.rejected == begun
 
 
 async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pair: Pair) -> None:

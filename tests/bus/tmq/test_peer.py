@@ -24,6 +24,7 @@ from tests.helpers.talker import send_whole
 from tests.helpers.tmq import StarvedClient, processed
 
 QUICK = Options(connect_s=0.1, doubt_s=0.2, verdict_s=0.05, retry_min_s=0.001, queue_bytes=1000)
+PATIENT = replace(QUICK, connect_s=30.0)  # nothing ends because this process had no turn
 
 
 class Failures(PeerOwner):
@@ -228,12 +229,13 @@ async def test_what_comes_for_a_peer_that_has_gone_is_for_the_one_after_it() -> 
 
 
 def name_two(patch: pytest.MonkeyPatch, *places: tuple[str, int]) -> None:
-    """Give `peer.example` several places."""
+    """Give `peer.example` several places, of which the next is tried only after the one before."""
 
     async def look_up(*_: object, **__: object) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
 
     patch.setattr(asyncio.BaseEventLoop, "getaddrinfo", look_up)
+    patch.setattr("bus.transports.sockets._NEXT_S", 30.0)
 
 
 async def test_an_address_of_a_name_that_refuses_is_no_failure_where_another_takes_the_packet(
@@ -241,7 +243,7 @@ async def test_an_address_of_a_name_that_refuses_is_no_failure_where_another_tak
 ) -> None:
     name_two(monkeypatch, ("127.0.0.2", starved.address[1]), starved.address)
     await asyncio.to_thread(starved.process)
-    made, _, owner = peer(starved, patient=False, host="peer.example")
+    made, _, owner = peer(starved, patient=False, options=PATIENT, host="peer.example")
     made.send(frame(0))
     await processed(lambda: starved.messages, starved)
     assert (starved.messages, owner.reasons) == ([b"0"], [])
@@ -252,7 +254,7 @@ async def test_after_a_failure_another_address_of_the_name_is_tried(
     starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await asyncio.to_thread(starved.process)
-    made, _, owner = peer(starved, patient=False, host="peer.example")
+    made, _, owner = peer(starved, patient=False, options=PATIENT, host="peer.example")
     with socket.create_server(("127.0.0.1", 0)) as server:
         name_two(monkeypatch, server.getsockname(), starved.address)
         made.send(frame(0))
