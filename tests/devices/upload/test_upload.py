@@ -126,7 +126,7 @@ async def test_a_killed_uploader_goes_on(root: Path, tmp_path: Path) -> None:
 
     upload = await run(text(root, tmp_path / "there"), ready)
     assert rows(mine(tmp_path / "there")) == rows(mine(root))
-    assert upload.counts["files"] >= PARTS  # one whose end was not reported counts again
+    assert 1 <= upload.counts["files"] <= PARTS  # what it had stored since its last report does not count
 
 
 @pytest.mark.timeout(300)
