@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.clocks import wait_in_vain
 from tests.helpers.ports import free_port
 from tests.helpers.talker import GUARD_S, read, send_whole
 
@@ -224,7 +225,8 @@ async def test_a_server_of_another_kind_is_called_so(greeting: bytes, ends: bool
         assert str(caught.value) == f"{url}: {why}"
 
 
-async def test_a_server_that_is_silent_is_given_up() -> None:
+async def test_a_server_that_is_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_in_vain(monkeypatch)
     async with stranger(b"") as url, aclosing(follow(url, "", 0.05)) as answers:
         with pytest.raises(LinkError, match=r"no answer within 0.5 s: is it a syndication broker\?"):
             await nexts(answers, 1)

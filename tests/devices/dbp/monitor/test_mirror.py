@@ -17,6 +17,7 @@ from devices.dbp.nodes.watching import lives, mirrored
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Socket
 from tests.devices.dbp.catalogs import HOST, Start
+from tests.helpers.clocks import wait_in_vain
 from tests.helpers.peers import until
 
 
@@ -167,7 +168,8 @@ async def test_a_watcher_hears_of_the_end_of_its_service(
             await reading
 
 
-async def test_the_life_of_all(start: Start) -> None:
+async def test_the_life_of_all(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_in_vain(monkeypatch)  # no silence but one for which somebody waits
     url = start().urls[0]
     async with Service("Rohan", catalog=url, port=0, interval_s=0.1) as service, Client(url) as client:
         await service.listed()
