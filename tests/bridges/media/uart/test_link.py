@@ -193,7 +193,10 @@ def test_what_can_never_work_is_refused(port: str, options: dict[str, Any], word
         uart_link(port, **options)
 
 
-async def test_local_echo_is_taken_out_and_equal_messages_of_others_are_not(line: PtyPair) -> None:
+async def test_local_echo_is_taken_out_and_equal_messages_of_others_are_not(
+    line: PtyPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridges.media.uart.link.ECHO_S", 60.0)  # the test, which echoes, may have no turn
     hub = Hub()
     heard = recorder(hub)
     loop = get_running_loop()
@@ -213,7 +216,8 @@ async def test_local_echo_is_taken_out_and_equal_messages_of_others_are_not(line
     assert link.stats.balance() == 0
 
 
-async def test_a_damaged_echo_is_counted(line: PtyPair) -> None:
+async def test_a_damaged_echo_is_counted(line: PtyPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridges.media.uart.link.ECHO_S", 60.0)
     hub = Hub()
     heard = recorder(hub)
     with opened(line.path, hub, echo=True) as link:
