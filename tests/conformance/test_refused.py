@@ -17,6 +17,7 @@ from bus.tmq.wire import unpack_refusal
 from bus.transports.seats import FULL, Seats
 from tests.conformance.listeners import KINDS, SUBSCRIBER, ZMTP
 from tests.helpers.certificates import own_tls
+from tests.helpers.clocks import wait_in_vain
 
 WHY = f"{FULL}: 1 are connected, and 127.0.0.1 has its share"
 CLIENT_HELLO = bytes.fromhex("16 0301 0005 01 000001 00")
@@ -39,6 +40,12 @@ def loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[AbstractEv
     monkeypatch.setattr(Seats, "refusal", lambda *_: WHY)
     own_tls(tmp_path)
     made = asyncio.new_event_loop()
+
+    async def no_hurry() -> None:
+        """Let nobody be closed untold because this process, which is both ends, had no turn."""
+        wait_in_vain(monkeypatch)
+
+    made.run_until_complete(no_hurry())
     yield made
     made.run_until_complete(asyncio.sleep(0))
     made.close()
