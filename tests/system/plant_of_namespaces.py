@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.helpers import ROOT
+from tests.system import forks
 
 PROGRAM = f"{sys.executable} -m buscoupler"
+FORKED = f'{sys.executable} -I -S {forks.__file__} "$XDG_RUNTIME_DIR"/forks'
+"""The same by a process of the gateway that has imported it, which takes a tenth of the processor."""
 UNPACKED = ROOT / "build" / "sshd" / "usr" / "sbin" / "sshd"
 """Debian's sshd as `make test` unpacks it: installed, it would start a server."""
 SSHD = UNPACKED if UNPACKED.exists() else Path("/usr/sbin/sshd")
@@ -48,7 +51,8 @@ def missing() -> str:
 class Plant:
     """`count` gateways g1, g2, ... at 10.77.H.N in namespaces, on one bridge in the namespace of `hub`."""
 
-    def __init__(self, directory: Path, count: int) -> None:
+    def __init__(self, directory: Path, count: int, forked: bool = False) -> None:
+        self.program = FORKED if forked else PROGRAM
         self.directory, self.names = directory, [f"g{number}" for number in range(1, count + 1)]
         self.hub = f"bc{os.getpid()}"
         self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
@@ -92,6 +96,10 @@ class Plant:
             self.file(name).write_text(self.text())
             self.serve(name)
             self.run(name)
+            if self.program == FORKED:
+                self.start(
+                    name, "forks", [sys.executable, "-m", forks.__name__, str(self.own(name) / "forks")]
+                )
 
     def own(self, name: str) -> Path:
         """Return the runtime directory of a gateway, as if it had a machine of its own."""
@@ -104,7 +112,7 @@ class Plant:
         told = {
             "HostKey": f"{self.directory}/host", "AuthorizedKeysFile": f"{self.directory}/known",
             "StrictModes": "no", "UsePAM": "no", "PermitRootLogin": "yes", "PidFile": "none",
-            "ListenAddress": self.address(name), "MaxStartups": "100",
+            "ListenAddress": self.address(name), "MaxStartups": "100", "KexAlgorithms": "curve25519-sha256",
             "SetEnv": f"XDG_RUNTIME_DIR={self.own(name)} PYTHONPATH={ROOT}",
         }  # fmt: skip
         words = [str(SSHD), "-D", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in told.items())]
@@ -133,19 +141,23 @@ class Plant:
         process.wait()
 
     def ready(self) -> bool:
-        return all(any(self.own(name).glob(f"*/plant/{name}/reload.sock")) for name in self.names)
+        patterns = ["*/plant/{}/reload.sock", *(["forks"] if self.program == FORKED else [])]
+        return all(any(self.own(name).glob(one.format(name))) for name in self.names for one in patterns)
 
-    def command(self, *words: str) -> list[str]:
+    def command(self, *words: str, program: str = "") -> list[str]:
         """Return a command of `deploy` or `rollback` that reaches these gateways."""
         ssh = (
             f"ip netns exec {self.hub} ssh -F /dev/null -i {self.directory}/user -o StrictHostKeyChecking=no "
             f"-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
         )
-        where = ["--to", f"{self.directory}/{{gateway}}/plant.yaml", "--ssh", ssh, "--program", PROGRAM]
+        where = ["--to", f"{self.directory}/{{gateway}}/plant.yaml", "--ssh", ssh]
+        where += ["--program", program or self.program]
         return [sys.executable, "-m", "buscoupler", *words, *where]
 
-    def do(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.command(*words), capture_output=True, text=True, env=self._env, cwd=ROOT)
+    def do(self, *words: str, program: str = "") -> subprocess.CompletedProcess[str]:
+        """Run such a command. Gateways run its steps by `program`; by default by that of the plant."""
+        command = self.command(*words, program=program)
+        return subprocess.run(command, capture_output=True, text=True, env=self._env, cwd=ROOT)
 
     def cut(self, name: str) -> None:
         sh(f"ip -n {self.space(name)} link set eth0 down")
@@ -163,10 +175,10 @@ class Plant:
 
 
 @contextmanager
-def plant(count: int) -> Iterator[Plant]:
-    """Give a plant whose gateways run."""
+def plant(count: int, forked: bool = False) -> Iterator[Plant]:
+    """Give a plant whose gateways run, and fork for each step of a roll-out if that is asked for."""
     with tempfile.TemporaryDirectory(prefix="plant") as directory:
-        made = Plant(Path(directory), count)
+        made = Plant(Path(directory), count, forked)
         try:
             made.make()
             wait(made.ready, 10 + 4 * count)

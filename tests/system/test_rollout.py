@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.rollout.keeper import Keeper
-from tests.system.plant_of_namespaces import Plant, missing, plant, wait
+from tests.system.plant_of_namespaces import PROGRAM, Plant, missing, plant, wait
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
 MORE = 'listen: ["tcp://HOST:5556"]'
@@ -16,7 +16,7 @@ FAST = ["--yes", "--settle", "1", "--wait", "60"]  # two looks at each; a busy m
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Plant]:
-    with plant(3) as found:
+    with plant(3, forked=True) as found:
         yield found
 
 
@@ -46,7 +46,7 @@ def test_a_file_reaches_all_and_rollback_takes_it_back(ready: Plant) -> None:
     assert ready.files() == {new}
     assert not any(Keeper(ready.file(name)).state().trial for name in ready.names)
     assert ready.do("deploy", str(write(ready, new)), *FAST).stdout == "3 gateways had this file already\n"
-    assert ready.do("rollback", str(write(ready, new))).returncode == 0
+    assert ready.do("rollback", str(write(ready, new)), program=PROGRAM).returncode == 0
     assert ready.files() == {ready.text()}
 
 
@@ -77,7 +77,8 @@ def test_all_go_back_where_a_gateway_is_not_well_with_the_file(ready: Plant, ill
 
 def test_a_change_by_hand_is_kept_unless_forced(ready: Plant) -> None:
     only = ["--gateway", "g2"]  # each step is a process there
-    assert ready.do("deploy", str(write(ready, ready.text(MORE))), *FAST, *only).returncode == 0
+    first = ready.do("deploy", str(write(ready, ready.text(MORE))), *FAST, *only, program=PROGRAM)
+    assert first.returncode == 0
     ready.file("g2").write_text(ready.text(MORE) + "# by hand\n")
     new = write(ready, ready.text(MORE.replace("5556", "5557")))
     done = ready.do("deploy", str(new), *FAST)
