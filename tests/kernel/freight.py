@@ -5,6 +5,7 @@ this machine, with every link on the way to it.
 """
 
 import compileall
+import os
 import re
 import shutil
 import stat
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import BinaryIO
@@ -29,8 +31,12 @@ _FOLDERS = (
     *("devices", "examples", "pipeline", "tests", "topologies"),
 )
 _UNUSED = re.compile(
-    r"^(test|idlelib|lib2to3|ensurepip|tkinter|turtledemo|pydoc_data|site-packages|dist-packages|config-.*)$"
+    r"^(tests?|idlelib|lib2to3|ensurepip|distutils|tkinter|turtledemo|pydoc_data|site-packages|dist-packages"
+    r"|config-.*|_tkinter\..*|_test.*\.so|_codecs_.*\.so)$"
 )
+"""Files and folders of the library that nothing in the machine needs: it unpacks all that it gets."""
+_SUITES = ("tests/kernel/", "tests/conformance/")
+"""Where the guest's tests are. Of other tests it gets what they share, but not themselves."""
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/etc/passwd", "/etc/group")
 _ELF = b"\x7fELF"
 _LIBRARY = re.compile(r"(/\S+) \(0x")
@@ -43,6 +49,7 @@ class Archive:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._known: set[Path] = set()
+        self._plain: set[Path] = set()  # those of them that no link is on the way to
 
     def __enter__(self) -> "Archive":
         return self
@@ -52,8 +59,9 @@ class Archive:
 
     def add(self, path: Path) -> None:
         """Add a file, link or folder of this machine, without what is in it, and all that leads to it."""
-        here = Path("/")
-        for number, part in enumerate(path.parts[1:], 2):
+        known = len(path.parts) - 1 if path.parent in self._plain else 1
+        here = Path(*path.parts[:known])
+        for number, part in enumerate(path.parts[known:], known + 1):
             here /= part
             is_new = here not in self._known
             self._known.add(here)
@@ -62,6 +70,7 @@ class Archive:
                     self._entry(str(here), stat.S_IFLNK | 0o777, 0, bytes(here.readlink()))
                 target = (here.parent / here.readlink()).joinpath(*path.parts[number:])
                 return self.add(_without_dots(target))
+            self._plain.add(here)
             if is_new:
                 found = here.stat()
                 data = here.read_bytes() if stat.S_ISREG(found.st_mode) else b""
@@ -104,6 +113,7 @@ def pack(file: BinaryIO, release: str, modules: Sequence[str], programs: Iterabl
             archive.add(path)
 
 
+@cache
 def python_files() -> set[Path]:
     """Return this interpreter, its library, the packages of `DISTRIBUTIONS`, and this repository."""
     library = Path(sysconfig.get_path("stdlib"))
@@ -150,10 +160,12 @@ def _plain(folder: Path, pattern: str) -> list[Path]:
 
 
 def _tree(folder: Path, without: re.Pattern[str]) -> list[Path]:
-    tops = [path for path in folder.iterdir() if not without.match(path.name)]
-    return [
-        path for top in tops for path in (top, *top.rglob("*")) if path.is_file() and ".opt-" not in path.name
-    ]
+    """Return the files below a folder that `without` does not name, and of byte code only the plain."""
+    found: list[Path] = []
+    for here, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not without.match(name)]
+        found += [Path(here, name) for name in names if ".opt-" not in name and not without.match(name)]
+    return [path for path in found if path.is_file()]
 
 
 def _sources() -> list[Path]:
@@ -161,7 +173,12 @@ def _sources() -> list[Path]:
     for folder in _FOLDERS:
         compileall.compile_dir(REPOSITORY / folder, quiet=2)
     files = [path for folder in _FOLDERS for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
-    return [*files, REPOSITORY / "pyproject.toml"]
+    return [*(path for path in files if not _is_other_test(path)), REPOSITORY / "pyproject.toml"]
+
+
+def _is_other_test(path: Path) -> bool:
+    """Tell whether a file is a test, or made from one, that does not run in the machine."""
+    return path.name.startswith("test_") and not str(path.relative_to(REPOSITORY)).startswith(_SUITES)
 
 
 def _packages() -> set[Path]:

@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,7 +21,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.wires import exported
 from tests.conformance.makers import MAKERS
 from tests.kernel import machine
-from tests.kernel.freight import REPOSITORY
+from tests.kernel.freight import REPOSITORY, python_files
 
 GUEST = Path(__file__).parent / "guest"
 CONFORMANCE = Path(__file__).parents[1] / "conformance" / "test_conformance.py"  # its tests are in suite.py
@@ -81,6 +82,16 @@ def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
     return outcomes
 
 
+def compile_suites() -> list[Path]:
+    """Import the suites, so that pytest keeps what it compiles of them, and return those files.
+
+    It compiles tests in its own way, and in emulation that takes seconds.
+    """
+    for path in SUITES:
+        import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
+    return [found for path in SUITES for found in path.parent.glob(f"__pycache__/{path.stem}.*-pytest-*.pyc")]
+
+
 def recorded(directory: Path) -> Path:
     """Return a log of frames of all kinds that a tap of the wire has recorded on this machine."""
     kinds: tuple[dict[str, bool], ...] = (
@@ -101,6 +112,7 @@ def recorded(directory: Path) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     if reason := machine.missing():
         pytest.skip(reason)
+    compile_suites()
     share = tmp_path_factory.mktemp("machine")
     report = share / "report.xml"
     suites = [str(path.relative_to(REPOSITORY)) for path in SUITES]
@@ -109,6 +121,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     pytest_ = ["env", f"{machine.WIRE_LOG}={log}", *pytest_]
     result = machine.run([*pytest_, "--timeout=150", "--durations=8", "-k", ONLY, *suites], share, MACHINE_S)
     return Run(result, read_report(report))
+
+
+@pytest.mark.skipif(sys.dont_write_bytecode, reason="nothing that is compiled is kept")
+def test_nothing_is_compiled_in_the_machine() -> None:
+    if reason := machine.missing():
+        pytest.skip(reason)
+    compiled = compile_suites()
+    assert {path.name.partition(".")[0] for path in compiled} == {path.stem for path in SUITES}
+    shared = (REPOSITORY / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc")
+    assert {*compiled, *shared} <= python_files()
 
 
 @pytest.mark.parametrize(("file", "name"), [pytest.param(*test, id=".".join(test)) for test in guest_tests()])
