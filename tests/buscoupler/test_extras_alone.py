@@ -129,11 +129,16 @@ def closure(wanted: list[Requirement]) -> Iterator[str]:
 
 
 @cache
+def packages() -> dict[str, list[str]]:
+    """Return the packages that each module of other projects is in, as all that is installed says."""
+    return {name: [*map(canonicalize_name, ones)] for name, ones in packages_distributions().items()}
+
+
+@cache
 def brought(extra: str) -> frozenset[str]:
     """Return the modules of other projects that an installation with an extra has."""
     its = {*closure(asked(extra))}
-    found = packages_distributions()
-    return frozenset(name for name, ones in found.items() if its & {*map(canonicalize_name, ones)})
+    return frozenset(name for name, ones in packages().items() if its & {*ones})
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +168,7 @@ def test_an_extra_alone_runs_its_commands_and_others_name_theirs(
         for case in CASES
         if not (case.starts and case.needs <= have) and (has_spark or "pyspark" not in case.needs - SAIL)
     ]
-    hidden = sorted(packages_distributions().keys() - have - {*MAY_IMPORT})
+    hidden = sorted(packages().keys() - have - {*MAY_IMPORT})
     words = [case.words.format(place).split() for case in cases]
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tests.buscoupler.alone", json.dumps([hidden, words])],
