@@ -1,5 +1,7 @@
 # Two commands set everything up on a fresh Debian machine: `make demo` and `make test`.
-PYTHON ?= python3
+# Debian's interpreter, if it is new enough: it is built with profiles, and runs code in four fifths of the time of
+# one that was built without, as those of pyenv are.
+PYTHON ?= $(shell /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo /usr/bin/)python3
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
