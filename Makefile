@@ -170,7 +170,7 @@ audit: $(TOOLS)/pip-compile
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
 	echo "installing Debian package: python3-venv"; $(SUDO) apt-get update -qq && \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --upgrade-deps .venv # a pip of before 23.1, as Debian 12 has, knows no settings of a requirement
 
 # The published package of Hermes, for tests, in an environment of its own: its client ends at newer pyzmq.
 .venv/hermes/bin/python: tests/system/hermes.txt | .venv/bin/python
