@@ -21,13 +21,17 @@ KEYWORDS: Final = frozenset(
 _SHOWN: Final = 40
 _REACH: Final = 1 << 13  # within which the semicolon of an entry that is not understood is looked for
 
+# A possessive quantifier is for what has no quantifier or group inside before something that may fail there:
+# Python before 3.11.5 goes on behind a try that failed half-way (python/cpython#106052).
 _GAP: Final = r"(?:[ \t\r\n\x1a]+|//[^\n]*(?:\n|\Z))*+"
 _WORD: Final = rf"(?!(?:{'|'.join(sorted(KEYWORDS))})(?!\w))\w+"
+_WHOLE: Final = r"\w+(?!\w)"  # not a piece of a word, the rest of which could be a value
 _TEXT: Final = r'"(?:\\"|[^"])*+"'
 _LINE: Final = r'"(?:\\"|[^"\n])*+"'
 _NUMBER: Final = r"[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,5})?(?![\w.])"
+_DIGITS: Final = r"\d{1,19}(?!\w)"
 _ID: Final = r"(\d{1,19})(?!\w)"
-_PAIRS: Final = rf"((?:[-+]?\d{{1,30}}(?!\w){_GAP}{_TEXT}{_GAP})*+)"
+_PAIRS: Final = rf"((?:[-+]?\d{{1,30}}(?!\w){_GAP}{_TEXT}{_GAP})*)"
 _RANGE: Final = rf"\d{{1,19}}{_GAP}-{_GAP}\d{{1,19}}"
 _BEGUN: Final = r"[ \t]*(?:[A-Z][A-Z_]*_|VERSION)(?=[ \t]*[\":\w\d])(?!\w)"
 
@@ -38,19 +42,19 @@ _A_NAME: Final = ("a name", r"(\w+)")
 _AN_ID: Final = ("the number of a message", _ID)
 _FORMS: Final[dict[str, Sequence[Part]]] = {
     "VERSION": (("a text in quotes", _TEXT),),
-    "NS_": (("a colon", r":?(?:[ \t\r\n]*[A-Z_]+[ \t]*(?=\r?\n|\Z))*+(?:[ \t]+[A-Z_]+_(?!\w))*+"),),
+    "NS_": (("a colon", r":?(?:[ \t\r\n]*[A-Z_]+[ \t]*(?=\r?\n|\Z))*(?:[ \t]+[A-Z_]+_(?!\w))*"),),
     "BS_": (("a colon", r":[^\n]*"),),
-    "BU_": (("a colon", ":"), ("names", rf"((?:{_GAP},?{_GAP}{_WORD})*+)")),
+    "BU_": (("a colon", ":"), ("names", rf"((?:{_GAP},?{_GAP}{_WORD})*)")),
     "BO_": (
         _AN_ID,
         _A_NAME,
         ("a colon", ":"),
         ("a size in bytes", r"(0|[1-9]\d{0,8})(?![\w.])"),
-        ("", rf"({_WORD})?+"),
+        ("", rf"({_WORD})?"),
     ),
     "SG_": (
         _A_NAME,
-        ("a colon, or the mark of a multiplexer", rf"(?:(M|m\d{{0,9}}M?){_GAP})?+:"),
+        ("a colon, or the mark of a multiplexer", rf"(?:(M|m\d{{0,9}}M?){_GAP})?:"),
         (
             "start|bits@order and sign",
             rf"(\d{{1,9}}){_GAP}\|{_GAP}(\d{{1,9}}){_GAP}@{_GAP}([01]){_GAP}([+-])",
@@ -58,31 +62,31 @@ _FORMS: Final[dict[str, Sequence[Part]]] = {
         ("(factor,offset)", rf"\({_GAP}({_NUMBER}){_GAP},{_GAP}({_NUMBER}){_GAP}\)"),
         ("[low|high]", rf"\[{_GAP}({_NUMBER}){_GAP}\|{_GAP}({_NUMBER}){_GAP}\]"),
         ("a unit in quotes", rf"({_LINE})"),
-        ("", rf"({_WORD}(?:[ \t]*,{_GAP}{_WORD}|[ \t]++{_WORD})*+)?+"),
+        ("", rf"({_WORD}(?:[ \t]*,{_GAP}{_WORD}|[ \t]++{_WORD})*)?"),
     ),
     "CM_": (
         (
             "a text, or what it is about",
-            rf"(?:SG_{_GAP}{_ID}{_GAP}\w+{_GAP}|BO_{_GAP}{_ID}{_GAP}|(?:EV|BU)_{_GAP}\w+{_GAP})?+(?=\")",
+            rf"(?:SG_{_GAP}{_ID}{_GAP}\w+{_GAP}|BO_{_GAP}{_ID}{_GAP}|(?:EV|BU)_{_GAP}\w+{_GAP})?(?=\")",
         ),
         ("a text in quotes", _TEXT),
     ),
     "BA_DEF_": (
-        ("a name in quotes", rf"(?:(SG_|BO_|EV_|BU_){_GAP})?+({_TEXT})"),
+        ("a name in quotes", rf"(?:(SG_|BO_|EV_|BU_){_GAP})?({_TEXT})"),
         ("a type", r"(\w+)"),
-        ("", rf"({_TEXT}(?:{_GAP},{_GAP}{_TEXT})*+|(?:{_NUMBER}{_GAP})*+)"),
+        ("", rf"({_TEXT}(?:{_GAP},{_GAP}{_TEXT})*|(?:{_NUMBER}{_GAP})*)"),
     ),
     "BA_DEF_DEF_": (("a name in quotes", rf"({_TEXT})"), ("a value", rf"({_TEXT}|{_NUMBER})")),
     "BA_": (
         ("a name in quotes", rf"({_TEXT})"),
-        ("", rf"((?:BO_{_GAP}{_ID}|SG_{_GAP}{_ID}{_GAP}\w+|(?:BU|EV)_{_GAP}\w+){_GAP})?+"),
+        ("", rf"((?:BO_{_GAP}{_ID}|SG_{_GAP}{_ID}{_GAP}{_WHOLE}|(?:BU|EV)_{_GAP}{_WHOLE}){_GAP})?"),
         ("a value", rf"({_TEXT}|{_NUMBER})"),
     ),
-    "VAL_": (("a name", rf"(?:{_ID}{_GAP})?+(\w+)"), ("", _PAIRS)),
+    "VAL_": (("a name", rf"(?:{_ID}{_GAP}|(?!{_DIGITS}))(\w+)"), ("", _PAIRS)),
     "VAL_TABLE_": (_A_NAME, ("", _PAIRS)),
     "SIG_VALTYPE_": (_AN_ID, _A_NAME, ("a type", rf"(:?){_GAP}(\d)(?!\w)")),
-    "SG_MUL_VAL_": (_AN_ID, _A_NAME, _A_NAME, ("ranges", rf"({_RANGE}(?:{_GAP},{_GAP}{_RANGE})*+)")),
-    "BO_TX_BU_": (_AN_ID, ("a colon", ":"), ("names", rf"(\w+(?:{_GAP},{_GAP}\w+)*+)")),
+    "SG_MUL_VAL_": (_AN_ID, _A_NAME, _A_NAME, ("ranges", rf"({_RANGE}(?:{_GAP},{_GAP}{_RANGE})*)")),
+    "BO_TX_BU_": (_AN_ID, ("a colon", ":"), ("names", rf"(\w+(?:{_GAP},{_GAP}\w+)*)")),
 }
 _OPEN: Final = frozenset(("VERSION", "NS_", "BS_", "BU_", "BO_", "SG_"))
 _CUT: Final = "the file ends within it: is it cut off?"
@@ -105,7 +109,7 @@ _COMPILED: Final = {kind: _form(kind) for kind in _FORMS}
 _SKIPPED: Final = re.compile(_GAP, re.ASCII)
 _KEYWORD: Final = re.compile(r"([A-Z][A-Z_]*_|VERSION)(?!\w)", re.ASCII)
 _NEXT: Final = re.compile(rf"^{_BEGUN}", re.ASCII | re.MULTILINE)
-_CLOSED: Final = re.compile(rf"(?:[^\";]++|{_TEXT})*+;")
+_CLOSED: Final = re.compile(rf"(?:[^\";]++|{_TEXT})*;")
 _QUOTE: Final = re.compile(r'"(?<!\\")')  # looked for by its first character
 _TEXT_CLOSED: Final = re.compile(rf"{_TEXT}[ \t\r\n]*;")
 _REMARK: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
