@@ -77,7 +77,8 @@ def test_a_wrong_baud_rate() -> None:
             here.send("/dev/ttyS0", "", bytes(range(128, 255)))
             here.wait(0.2)
         found = health(here, after_s=1)
-        assert (found.word, found.reasons[0].text[-18:]) == ("trouble", "another baud rate?")
+        assert found.word == "trouble"
+        assert "another baud rate (bytes such as " in found.reasons[0].text
 
 
 def test_a_peer_that_takes_nothing() -> None:
