@@ -1,11 +1,23 @@
 """The check that a hub accounts for every message (docs/policies.md)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
-from bus.hub import Hub, chain
+from bus.hub import Pipe, chain
+from bus.ledger import Account
 
 
-def imbalances(hubs: Iterable[Hub]) -> list[str]:
+class Counted(Protocol):
+    """A hub, or what has its counts."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def pipes(self) -> Collection[Pipe]: ...
+    def accounts(self) -> Mapping[str, Account]: ...
+
+
+def imbalances(hubs: Iterable[Counted]) -> list[str]:
     """Return one line for each sum of a ledger that is wrong.
 
     For each live pipe, and for each link with all its pipes so far: offered = sent + dropped by reason +
@@ -15,7 +27,7 @@ def imbalances(hubs: Iterable[Hub]) -> list[str]:
     return [f"{hub.name or 'bus'} | {fault}" for hub in hubs for fault in _faults(hub)]
 
 
-def _faults(hub: Hub) -> Iterator[str]:
+def _faults(hub: Counted) -> Iterator[str]:
     for one in (one for pipe in hub.pipes for one in chain(pipe)):
         if missing := one.stats.balance():
             yield f"{one.name}: {missing} of {one.stats.offered} offered are unaccounted for"

@@ -2,12 +2,14 @@
 
 import argparse
 import time
+from functools import partial
 
 from appliance.alone import say_addresses
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
+from appliance.status.ending import ended
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
 from appliance.status.rows import waiting_rows
@@ -89,4 +91,6 @@ def run(options: argparse.Namespace) -> int:
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("broker") / status_socket(()), view)
-    return serve(WithResponders(service, responder), announce, lambda: say_ledger(service.hubs()))
+    return serve(
+        WithResponders(service, responder), announce, lambda: partial(say_ledger, ended(service.hubs()))
+    )

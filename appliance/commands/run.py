@@ -5,6 +5,7 @@ import asyncio
 import logging
 import signal
 import socket
+from functools import partial
 from pathlib import Path
 
 from appliance.alarms.asking import alarms_responder, alarms_socket
@@ -19,6 +20,7 @@ from appliance.reload.reloader import Reloader
 from appliance.reload.responder import reload_responder
 from appliance.rollout.keeper import Keeper
 from appliance.status.client import status_socket
+from appliance.status.ending import ended
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
 from bus.errors import words_of
@@ -87,21 +89,25 @@ def run(options: argparse.Namespace) -> int:
 
     service = WithResponders(appliance, *responders)
     if options.test:
-        from appliance.status.trial import say_outcome
+        from appliance.status.trial import not_up, say_outcome
 
         seconds = options.seconds or TEST_S
         return serve(
             service,
             announce,
-            lambda: say_outcome(appliance.hubs(), appliance.rows(), appliance.labels()),
+            lambda: partial(
+                say_outcome, ended(appliance.hubs()), [*not_up(appliance.rows())], appliance.labels()
+            ),
             seconds,
             options.real_time,
         )
 
-    def farewell() -> int:
-        return say_ledger(appliance.hubs(), appliance.labels())
-
-    return serve(service, announce, farewell, real_time=options.real_time)
+    return serve(
+        service,
+        announce,
+        lambda: partial(say_ledger, ended(appliance.hubs()), appliance.labels()),
+        real_time=options.real_time,
+    )
 
 
 def prepared(options: argparse.Namespace) -> tuple[Appliance, Path]:

@@ -55,15 +55,16 @@ class Served(Service, Protocol):
 def serve(
     service: Served,
     announce: Callable[[], None],
-    farewell: Callable[[], int] = int,
+    farewell: Callable[[], Callable[[], int]] = lambda: int,
     limit_s: float | None = None,
     real_time: bool = False,
 ) -> int:
     """Run a service: open, announce, wait for a signal of `STOPS`, drain within a bound, close.
 
-    The service manager is told. `farewell` is called before the service closes and returns the exit status;
-    by default that is 0. With `limit_s` the service stops by itself after that time. `real_time`: its loop
-    has real-time priority once it runs, if the system allows that.
+    The service manager is told. `farewell` is called before the service closes. What it returns is called
+    after that, says the last words and returns the exit status; by default that is 0. With `limit_s` the
+    service stops by itself after that time. `real_time`: its loop has real-time priority once it runs, if the
+    system allows that.
 
     Raises `LinkError` for a service that can never open.
     """
@@ -81,7 +82,7 @@ def serve(
 async def _serve(
     service: Served,
     announce: Callable[[], None],
-    farewell: Callable[[], int],
+    farewell: Callable[[], Callable[[], int]],
     limit_s: float | None,
     real_time: bool,
 ) -> int:
@@ -100,7 +101,7 @@ async def _serve(
             await asyncio.wait_for(stop.wait(), limit_s)
         notify.tell(notify.STOPPING)
         await drain(service)
-        return farewell()
+        say = farewell()
     finally:
         if priority is not None:
             priority.close()
@@ -108,6 +109,7 @@ async def _serve(
         service.close()
         await parted(loop)
         gc.unfreeze()
+    return say()
 
 
 def settle_garbage() -> None:

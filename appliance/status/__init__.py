@@ -9,5 +9,6 @@ tell what crossed the plant's edges from what crossed inner joints. `times` has 
 of the log. `overlay` is the live part of a picture. `terminal` makes the text of `top`, and `silent` its
 lines about gateways that do not answer. `words` are shared by all that show a row, `conditions` judges
 that of a link, and `health` is the verdict on a gateway.
-At the end of a process, `ledger` prints the counts of each link, and `trial` the outcome of `run --test`.
+At the end of a process, `ending` keeps who was connected, `ledger` prints the counts of each link, and
+`trial` the outcome of `run --test`.
 """

@@ -7,13 +7,12 @@ policies dropped, or was there another way, is named apart, as `filtered`.
 from collections.abc import Iterable, Iterator, Mapping
 
 from appliance.status.labels import Labels
-from bus.balance import imbalances
-from bus.hub import Hub
+from bus.balance import Counted, imbalances
 from bus.ledger import Account
 from bus.reasons import is_intended
 
 
-def say_ledger(hubs: Iterable[Hub], labels: Labels | None = None) -> int:
+def say_ledger(hubs: Iterable[Counted], labels: Labels | None = None) -> int:
     """Print the ledger of these hubs. Return the exit status: 0 if all of it balances, else 1.
 
     With `labels`, links are called as in the file.
@@ -24,7 +23,7 @@ def say_ledger(hubs: Iterable[Hub], labels: Labels | None = None) -> int:
     return int(bool(faults))
 
 
-def ledger(hubs: Iterable[Hub], faults: list[str], labels: Labels | None = None) -> str:
+def ledger(hubs: Iterable[Counted], faults: list[str], labels: Labels | None = None) -> str:
     """Return the ledger as text: a head, a line for each fault, and a line for each link below its hub."""
     accounts = {hub: found for hub in hubs if (found := hub.accounts())}
     verdict = "does NOT balance" if faults else "balanced"
@@ -33,7 +32,7 @@ def ledger(hubs: Iterable[Hub], faults: list[str], labels: Labels | None = None)
     return "\n".join([head, *(f"  {fault}" for fault in faults), *_lines(accounts, labels)])
 
 
-def _lines(accounts: Mapping[Hub, Mapping[str, Account]], labels: Labels | None) -> Iterator[str]:
+def _lines(accounts: Mapping[Counted, Mapping[str, Account]], labels: Labels | None) -> Iterator[str]:
     for hub, links in accounts.items():
         yield f"  {hub.name or 'bus'}"
         for link, account in links.items():

@@ -5,27 +5,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from appliance.status.labels import Labels
 from appliance.status.ledger import Parted
 from appliance.status.rows import LinkRow
-from bus.balance import imbalances
-from bus.hub import Hub
+from bus.balance import Counted, imbalances
 from bus.ledger import Account
 
 _NONE = Labels(())
 _HEAD = ("link", "in", "out", "dropped", "rejected", "filtered")
 
 
-def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow], labels: Labels) -> int:
-    """Print the table, the links that are not up, and the verdict. Return the exit status.
+def say_outcome(hubs: Iterable[Counted], down: Sequence[str], labels: Labels) -> int:
+    """Print the table, the lines about links that are not up, and the verdict. Return the exit status.
 
     The status is 0 if a message crossed and every ledger balances, else 1.
     """
     hubs = list(hubs)
     faults, count = imbalances(hubs), crossed(hubs)
-    lines = [*table(hubs, labels), *_down(rows), *faults]
+    lines = [*table(hubs, labels), *down, *faults]
     print("\n".join([*lines, _verdict(count, faults)]), flush=True)
     return int(not count or bool(faults))
 
 
-def crossed(hubs: Iterable[Hub]) -> int:
+def crossed(hubs: Iterable[Counted]) -> int:
     """Return the number of messages that left by links of hubs on which another link had brought some.
 
     A message that several links sent counts for each of them. Events of the gateway count as well, if any
@@ -44,13 +43,14 @@ def _verdict(count: int, faults: list[str]) -> str:
     return f"{count or 'no'} message{'s' * (count != 1)} crossed; {balance}"
 
 
-def _down(rows: Iterable[LinkRow]) -> Iterator[str]:
+def not_up(rows: Iterable[LinkRow]) -> Iterator[str]:
+    """Yield a line for each link that is not up."""
     for row in {row.link: row for row in rows}.values():  # a service has a row on each of its buses
         if row.link.state != "up":
             yield f"not up: {row.source}: {row.link.state}{f' ({row.fault})' if row.fault else ''}"
 
 
-def table(hubs: Iterable[Hub], labels: Labels = _NONE) -> list[str]:
+def table(hubs: Iterable[Counted], labels: Labels = _NONE) -> list[str]:
     """Return the lines of the table: a row for each link that counted anything or has a peer, by hub."""
     rows: list[Sequence[str]] = [_HEAD]
     for hub in hubs:

@@ -29,8 +29,8 @@ from tests.helpers.programs import FRAME, TWO_BUSES, ear_on, finished, hears, pr
 def test_a_ledger_that_does_not_balance_is_a_problem_found(
     two: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def serve(_: object, __: object, farewell: Callable[[], int], real_time: bool) -> int:
-        return farewell()
+    def serve(_: object, __: object, farewell: Callable[[], Callable[[], int]], real_time: bool) -> int:
+        return farewell()()
 
     monkeypatch.setattr("appliance.commands.run.serve", serve)
     assert main(["run", str(two[0])]) == 0
