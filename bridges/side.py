@@ -13,7 +13,7 @@ from bridges.judge import Verdicts
 from bridges.policy import Policy
 from bridges.rules import Rule, Rules, Seen, Source
 from bus.announcements import ON_TRUNK
-from bus.hub import Hub, Pipe, chain, without
+from bus.hub import Hub, Pipe, came_ns, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
 from bus.patch import is_patch
@@ -195,7 +195,7 @@ class Side(Hub):
             self.hold.hear(batch)
         if gate is not None and late_ms() and not self._lets_in_late:  # a takeover would send it anywhere
             return stats.reject(LATE, batch.count)
-        entering = batch if gate is None else gate.enter(self.number, batch, stats)
+        entering = batch if gate is None else gate.enter(self.number, batch, stats, came_ns(origin))
         admitted = None if entering is None else self.bridge.admit(entering, admission, stats)
         if self._watches and not self._warned and NO_FRAME in stats.rejected:
             self.warn()

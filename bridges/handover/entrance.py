@@ -97,8 +97,11 @@ class Entrance(Protocol):
     def revise(self, sides: Sequence[GatedSide]) -> None:
         """Change to other sides and rules, between two batches."""
 
-    def enter(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
-        """Return the messages of a batch that go on now; `stats` counts those that never do."""
+    def enter(self, side: int, batch: Batch, stats: Stats, came_ns: Sequence[int] = ()) -> Batch | None:
+        """Return the messages of a batch that go on now; `stats` counts those that never do.
+
+        `came_ns`: when each came, in ns since 1970, where the kernel or an adapter told (`bus.hub.came_ns`).
+        """
 
     def lapsed(self) -> bool:
         """Tell whether the turn of this gateway ended since the last batch entered."""

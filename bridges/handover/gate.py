@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from bridges.forms import EnvelopedBatch, MixedBatch
+from bridges.handover.belated import Belated
 from bridges.handover.entrance import AGE_S, ALONE, IN_DOUBT, GatedSide, KeysOf, Rank, never
 from bridges.handover.in_order import InOrderWindow
 from bridges.handover.sides import SideRules
@@ -61,7 +62,7 @@ class Gate:
         self._stamp_by(rank)
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
-        self._replayed_s = 0.0
+        self._replayed_s, self._belated = 0.0, Belated()
         self._unanswered = Unanswered(self._device_of, self._note_devices())
         self.window = InOrderWindow(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
         self.keys_of: KeysOf | None = None if self._stamps is None else self.window.keys_of
@@ -106,15 +107,20 @@ class Gate:
         self._last = (self._last + 1) & _U32
         return self._private << 32 | self._last
 
-    def enter(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
+    def enter(self, side: int, batch: Batch, stats: Stats, came_ns: Sequence[int] = ()) -> Batch | None:
         """Return the messages of a batch that go on.
 
-        `stats` counts the rest, and a standby's window notes it.
+        `stats` counts the rest, and a standby's window notes it, but for what it reads too late for that.
         """
         now = self._clock()
         if self.forwarding and not self._may_forward(now):
             self._on_lapse()
         forwards = self.forwarding and self._may_forward(now)
+        if len(came_ns) == batch.count and not self._sides[side].trunk:
+            timely = self._timely(side, batch, came_ns, now, forwards, stats)
+            if timely is None:
+                return None
+            batch = timely
         if self._devices:
             kept = self._with_results(side, batch, now, forwards, stats)
             if kept is None:
@@ -130,6 +136,19 @@ class Gate:
         self.window.advance(now)
         self.window.hear_all(side, batch, now, stats)
         return None
+
+    def _timely(
+        self, side: int, batch: Batch, came_ns: Sequence[int], now: float, forwards: bool, stats: Stats
+    ) -> Batch | None:
+        """Return a batch without what waited to be read while another gateway forwarded it."""
+        now_ns, age_s = time.time_ns(), self.window.age_s
+        if forwards:
+            kept = self._belated.unsent(side, batch, came_ns, now_ns, now, age_s)
+        else:
+            kept = self._belated.unheard(batch, came_ns, now_ns, age_s)
+        left = batch.count - (0 if kept is None else kept.count)
+        stats.reject("late" if forwards else "standby", left)
+        return kept
 
     def _with_results(
         self, side: int, batch: Batch, now: float, forwards: bool, stats: Stats
@@ -219,6 +238,7 @@ class Gate:
             if side.stops_in_doubt:
                 side.purge(IN_DOUBT)
         self._show_came(now)
+        self._belated.begin(now, self.window.sent())
         due = self.window.replay(now)
         self._remember(due, now)
         self.forwarding = True
@@ -270,6 +290,7 @@ class Gate:
         """Stop forwarding and listen instead. Messages queued in pipes still leave."""
         self.forwarding = False
         self._replayed.clear()
+        self._belated.end()
 
     def purge(self) -> None:
         """Take back waiting messages: another bridge may be sending them.

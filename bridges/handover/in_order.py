@@ -11,6 +11,7 @@ from itertools import compress, takewhile
 from operator import not_
 from typing import Any, NamedTuple
 
+from bridges.handover.belated import Sent
 from bridges.handover.heard import Noted
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
@@ -272,12 +273,16 @@ class InOrderWindow(Window):
 
     def advance(self, now: float) -> None:
         super().advance(now)
-        oldest_s = now - self._age_s
+        oldest_s = now - self.age_s
         stale = self._ahead.expire(oldest_s)
         self.stats.queued -= stale
         self.stats.drop("stale", stale)
         self._early.expire(oldest_s)
         self._out.forget_before(oldest_s)
+
+    def sent(self) -> list[Sent]:
+        self._unfold()
+        return super().sent()
 
     def came(self, now: float) -> list[tuple[int, bytes]]:
         self._unfold()

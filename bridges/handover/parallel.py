@@ -65,7 +65,7 @@ class Parallel:
     def _keys(self, contents: list[bytes]) -> list[int]:
         return [self._origin << 32 | number for number in map(self._copies.take, contents)]
 
-    def enter(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
+    def enter(self, side: int, batch: Batch, stats: Stats, came_ns: Sequence[int] = ()) -> Batch | None:
         """Return the messages whose stamps are sure, or need none; the others are kept back."""
         self._copies.advance(self._clock())
         if self._sides[side].trunk:

@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from bridges.admission import NO_FRAME
+from bridges.handover.belated import Sent
 from bridges.handover.entrance import AGE_S
 from bridges.handover.heard import BYTES, COUNT, HeardFrames, Noted
 from bridges.handover.outcome import Lag, LastOut
@@ -60,7 +61,7 @@ class Window:
         self._origin, self._seen = origin, seen
         self._stamps, self._private = stamps, private
         self._own_origins = {origin, private() >> 32}
-        self._age_s = age_s
+        self.age_s = age_s
         self._sides = Sides(sides)
         self._heard = HeardFrames(count, size_bytes)
         self._number = 0  # of frames heard so far
@@ -91,7 +92,7 @@ class Window:
 
     def keep(self, age_s: float) -> None:
         """Keep frames for `age_s` from now on."""
-        self._age_s = age_s
+        self.age_s = age_s
 
     def lag_s(self, now: float) -> float:
         """Return the longest time from original to copy on a plain side, in the last few seconds."""
@@ -271,9 +272,15 @@ class Window:
         self._seen.advance(now)
         if self._stamps is not None:
             self._stamps.advance(now)
-        oldest_s = now - self._age_s
+        oldest_s = now - self.age_s
         for noted in list(takewhile(lambda noted: noted.heard_s < oldest_s, self._heard.in_order())):
             self._give_up(noted, "stale")
+
+    def sent(self) -> list[Sent]:
+        """Return what others have sent and has yet to come in by a wire, in the order of hearing."""
+        wires = [number for number, side in enumerate(self._sides.rules) if not side.trunk]
+        gone = [noted for noted in self._heard.in_order() if not noted.due]
+        return [Sent(n, one.frame, one.heard_s) for one in gone for n in wires if one.awaited >> n & 1]
 
     def came(self, now: float) -> list[tuple[int, bytes]]:
         """Return the frames that `replay` would send at `now`, in its order and form, each with the side that
@@ -334,4 +341,4 @@ class Window:
             if noted.due:
                 self._settle(reason)
             noted.due, noted.void = 0, True
-            noted.heard_s = min(noted.heard_s, now + VOID_S - self._age_s)
+            noted.heard_s = min(noted.heard_s, now + VOID_S - self.age_s)
