@@ -1,4 +1,4 @@
-"""The messages that a gateway which reads late may not take for new: another sent them while they waited. Pure.
+"""The messages that who reads late may not take for new: another sent them while they waited. Pure.
 
 A standby forgets what it heard of a frame after a while. On a machine that is too busy a frame may wait in
 the socket of a wire for longer; the time at which it came, by the kernel or an adapter, tells.
