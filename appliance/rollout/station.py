@@ -215,8 +215,9 @@ def guard(file: str, gateway: str, name: str) -> None:
         try:
             if station.expire(name):
                 return
-        except OSError:
-            continue  # a step is under way, or the disk is full: later
+        except OSError:  # a step is under way, or the disk is full: later
+            if not Path(file).parent.exists():
+                return  # what it would bring back has gone, too
 
 
 if __name__ == "__main__":

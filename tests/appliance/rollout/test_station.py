@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.local.places import runtime_directory
-from appliance.rollout.station import Station
+from appliance.rollout.station import Station, guard
 from appliance.rollout.steps import Asked
 
 
@@ -62,3 +62,11 @@ def test_a_file_there_that_is_too_long_is_told(tmp_path: Path) -> None:
     assert (
         "more than 1048576 bytes" in Bare(str(file), "gw-a").do(Asked("look", "gw-a", "1", "me", "new")).error
     )
+
+
+@pytest.mark.timeout(20)
+def test_a_guard_ends_when_the_directory_of_its_topology_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.rollout.station._GUARD_S", 0.0)
+    guard(str(tmp_path / "gone" / "plant.yaml"), "gw", "1")
