@@ -21,8 +21,14 @@ _ABANDONED_S: Final = 86_400.0  # nobody writes an archive for so long
 
 def archive(java: Java) -> Path:
     """Return the path of the class archive for this Java and this Spark, whether it has been made or not."""
-    text = "\n".join([str(java.home), java.version, *map(str, needed())])
+    text = "\n".join([str(java.home), java.version, *map(_as_installed, needed())])
     return cache_directory() / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
+
+
+def _as_installed(jar: Path) -> str:
+    """Return what Java compares a jar with: it refuses an archive of one that was installed before."""
+    found = jar.stat()
+    return f"{jar} {found.st_size} {found.st_mtime_ns}"
 
 
 def in_use(java: Java) -> Path | None:

@@ -52,3 +52,14 @@ def test_what_nobody_finished_is_removed_and_what_is_being_written_stays(cache: 
     store(made(cache, "spark-new.tmp", 0), cache / "spark-new.jsa")
     assert not stale.exists()
     assert fresh.exists()
+
+
+def test_a_spark_that_is_installed_anew_at_the_same_place_has_another_archive(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java, jar = Java(Path("/java"), "17.0.15"), made(cache, "spark-core.jar", 1000.0)
+    monkeypatch.setattr(archives, "needed", lambda: [jar])
+    before = archives.archive(java)
+    assert archives.archive(java) == before
+    made(cache, "spark-core.jar", 0)
+    assert archives.archive(java) != before
