@@ -41,6 +41,13 @@ class Belated:
         for one in sent:
             self._sent[one.side, one.content].append(one.heard_s)
 
+    def revise(self, places: Sequence[int | None]) -> None:
+        """Change to other sides. `places`: for each old side its new number, None if it has gone."""
+        before, self._sent = self._sent, defaultdict(deque)
+        for (old, content), heard_s in before.items():
+            if (place := places[old]) is not None:
+                self._sent[place, content] = heard_s
+
     def end(self) -> None:
         """Note that our turn is over."""
         self._turn_s = -inf

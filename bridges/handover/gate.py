@@ -96,6 +96,7 @@ class Gate:
         for (old, frame), count in replayed.items():
             if (place := places[old]) is not None:
                 self._replayed[place, frame] = count
+        self._belated.revise(places)
         self._sides = tuple(sides)
         self._unanswered.revise(self._note_devices(), places)
 

@@ -71,3 +71,11 @@ def test_who_was_never_late_looks_at_no_message() -> None:
     assert payloads(found) == [b"a"]
     assert belated.unsent(0, batch, [turn_ns - 3 * 10**9] * 2, turn_ns, 100.0, 2.0) is None
     assert belated.unsent(0, batch, [turn_ns - 3 * 10**9] * 2, turn_ns, 131.0, 2.0) is batch
+
+
+def test_what_was_sent_stays_with_its_side_when_a_reload_moves_it() -> None:
+    belated, batch, turn_ns = Belated(), from_payloads([b"a"]), 10**18
+    belated.begin(100.0, [Sent(0, b"a", 100.0), Sent(1, b"a", 100.0)])
+    belated.revise([1, None])
+    assert belated.unsent(0, batch, [turn_ns - 1], turn_ns, 100.0, 2.0) is not None
+    assert belated.unsent(1, batch, [turn_ns - 1], turn_ns, 100.0, 2.0) is None
