@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 _OF_ASYNCIO: Final = ("ssl", "asyncio.sslproto", "inspect", "locale")
@@ -64,7 +64,7 @@ def import_asyncio() -> None:
 
 def is_coroutine_function(function: Any) -> bool:
     """Tell whether `async def` made a function. Each handler of a signal is asked so, by asyncio."""
-    plain = getattr(function, "__func__", function)
+    plain = function.__func__ if isinstance(function, MethodType) else function
     if isinstance(plain, FunctionType) and not vars(plain):
         return bool(plain.__code__.co_flags & _IS_COROUTINE)
     return bool(import_module("inspect").iscoroutinefunction(function))
