@@ -99,8 +99,7 @@ def _forwarding(wiring: Wiring) -> Iterator[set[Candidate]]:
 
 def _find(topology: Topology, flow: Flow) -> Iterator[list[Step]]:
     """Yield loops among links that do not rename in which a frame would go round."""
-    renamed = set(map(id, flow.renamed))
-    links = [edge for edge in flow.edges if id(edge) not in renamed]
+    links = [edge for edge in flow.edges if not flow.renames(edge)]
     edges = sorted(links, key=lambda edge: not edge.trunk)  # trunks first: see _loops
     if not has_loop(edges):
         return

@@ -38,8 +38,7 @@ Ways = dict[State, list[State]]
 
 def renamed_rounds(topology: Topology, flow: Flow) -> Iterator[Round]:
     """Yield loops that lead over a side that renames, each plain link once at most."""
-    renamed = set(map(id, flow.renamed))
-    if not any(id(flow.edges[number]) in renamed for number in core([edge[:2] for edge in flow.edges])):
+    if not any(flow.renames(flow.edges[number]) for number in core([edge[:2] for edge in flow.edges])):
         return  # as at devices, from which no other way leads back
     ways = _pruned(_ways(topology, flow))
     seen = set[int]()
@@ -49,7 +48,7 @@ def renamed_rounds(topology: Topology, flow: Flow) -> Iterator[Round]:
             if edge.trunk or there.by in seen:
                 continue
             path = _path(ways, there, here)
-            if path and any(flow.edges[state.by] in flow.renamed for state in path):
+            if path and any(flow.renames(flow.edges[state.by]) for state in path):
                 seen.update(state.by for state in path)
                 nodes = [path[-1].node, *(state.node for state in path)]
                 steps = [

@@ -23,8 +23,12 @@ class Flow:
             self.at.setdefault(edge.other, []).append(edge)
         self._passages: dict[tuple[int, bool], Passage] = {}
         self._renamings = {id(edge): edge.joint.side.renaming for edge in edges if edge.joint is not None}
-        self.renamed = [edge for edge in edges if self._renaming(edge)]
+        self.renamed = list(filter(self.renames, edges))
         self._tokens_max = 2 * max((len(names) for names in all_names(topology)), default=0) + 4
+
+    def renames(self, edge: Edge) -> bool:
+        """Return whether a side over which an edge leads gives frames other names."""
+        return self._renaming(edge) is not None
 
     def _renaming(self, edge: Edge) -> Renaming | None:
         return self._renamings.get(id(edge)) or None
