@@ -19,7 +19,7 @@ from bus.ledger import Stats
 from bus.patch import is_patch
 from bus.replaying import passing_replayed
 from bus.vacancy import Filter
-from bus.wire.batch import LENGTH_BYTES, Batch, from_payloads, payloads
+from bus.wire.batch import LENGTH_BYTES, Batch, batch_of, payloads
 from bus.wire.frame import is_frame
 
 log = logging.getLogger("buscoupler.bridges")
@@ -103,7 +103,7 @@ class Side(Hub):
                 kept.append(message)
             elif reason := admission.announced(message):
                 stats.reject(reason)
-        return from_payloads(kept) if kept else None
+        return batch_of(kept)
 
     @property
     def plain(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
-from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.batch import Batch, batch_of, payloads
 from bus.wire.envelope import take_apart
 
 _LAG_MAX_S = 30.0  # a wire holds no more; later, the clock was set
@@ -58,7 +58,9 @@ class Belated:
         since_ns = now_ns - int(age_s * 1e9)
         if came_ns[0] >= since_ns:
             return batch
-        return _of([one for one, at_ns in zip(payloads(batch), came_ns, strict=True) if at_ns >= since_ns])
+        return batch_of(
+            [one for one, at_ns in zip(payloads(batch), came_ns, strict=True) if at_ns >= since_ns]
+        )
 
     def unsent(
         self, side: int, batch: Batch, came_ns: Sequence[int], now_ns: int, now: float, age_s: float
@@ -69,7 +71,7 @@ class Belated:
             return batch
         since_s = self._turn_s - age_s
         times_s = (now - max(0, now_ns - at_ns) / 1e9 for at_ns in came_ns)
-        return _of(
+        return batch_of(
             [
                 one
                 for one, at_s in zip(payloads(batch), times_s, strict=True)
@@ -86,7 +88,3 @@ class Belated:
             return False
         heard_s.popleft()
         return True
-
-
-def _of(messages: list[bytes]) -> Batch | None:
-    return from_payloads(messages) if messages else None

@@ -18,7 +18,7 @@ from bridges.handover.window import Due
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.values import RESULTS_FULL
-from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.batch import Batch, batch_of, from_payloads, payloads
 from bus.wire.envelope import first_sequence, is_enveloped, take_apart
 
 LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
@@ -183,14 +183,14 @@ class Gate:
         messages = list(payloads(batch))
         kept = [one for one in messages if not (is_enveloped(one) and one[4:8] in self._others)]
         stats.reject("echo", len(messages) - len(kept))
-        return from_payloads(kept) if kept else None
+        return batch_of(kept)
 
     def _without_sent(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
         """Take out what may not enter here: while we send nothing, another gateway may send there."""
         messages = list(payloads(batch))
         kept = [one for one in messages if self._sides[side].admits(take_apart(one).content)]
         stats.reject("another sender", len(messages) - len(kept))
-        return from_payloads(kept) if kept else None
+        return batch_of(kept)
 
     def _without_late(self, side: int, batch: Batch, stats: Stats, now: float) -> Batch | None:
         """Take out messages that both bridges have sent: they would go back where they came from."""
@@ -205,7 +205,7 @@ class Gate:
                 stats.reject("late")
             else:
                 kept.append(message)
-        return from_payloads(kept) if kept else None
+        return batch_of(kept)
 
     def ask(self, side: int, batch: Batch) -> None:
         """Note the commands in what leaves by a side for a device, which tells what becomes of each."""

@@ -16,7 +16,7 @@ from bridges.handover.entrance import ALONE, GatedSide, KeysOf, Rank
 from bridges.handover.stamps import Stamps
 from bridges.holdoff import STEP_S
 from bus.ledger import Stats
-from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.batch import Batch, batch_of, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
 COUNT = 8192  # kept back at a time; others go on at once
@@ -96,7 +96,7 @@ class Parallel:
                 self._kept.append(_Kept(due_s, side, stats, message))
                 side.note_kept(stats, 1)
         self._arm()
-        return from_payloads(sure) if sure else None
+        return batch_of(sure)
 
     def _arm(self) -> None:
         if self._timer is None and self._kept:

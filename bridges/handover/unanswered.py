@@ -11,7 +11,7 @@ from typing import Final
 
 from bridges.handover.sides import moved, placed
 from bus.values import COMMAND, RESULT, RESULTS_MAX
-from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.batch import Batch, batch_of, payloads
 from bus.wire.envelope import take_apart
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern
@@ -81,7 +81,7 @@ class Unanswered:
         kept = [one for one in payloads(batch) if self._note(side, one, now, forwards)]
         if len(kept) == batch.count:
             return batch
-        return from_payloads(kept) if kept else None
+        return batch_of(kept)
 
     def _note(self, side: int, message: bytes, now: float, forwards: bool) -> bool:
         """Note a message, and return whether it may go on."""

@@ -16,7 +16,7 @@ from bus.wire.batch import (
     LENGTH_OFFSETS,
     Batch,
     alike,
-    from_payloads,
+    batch_of,
     long_run,
     payloads,
 )
@@ -248,4 +248,4 @@ class CobsDecoder:
         self._stats.noise_bytes += noise_bytes
         if self._watch is not None:
             self._watch.hear(read_bytes, found, noise_bytes, data[-_SAMPLE_BYTES:])
-        return from_payloads(messages) if messages else None
+        return batch_of(messages)

@@ -27,7 +27,7 @@ from bus.transports.listening import ListenLink
 from bus.transports.scratch import shared_scratch
 from bus.transports.stream import StreamPipe
 from bus.urls import url_host
-from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.batch import Batch, batch_of, from_payloads, payloads
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 _CONNECT_S = 5.0
@@ -242,7 +242,7 @@ class _Peer:
         self._count(data)
         self._answer()
         self._arm()
-        return from_payloads(messages) if messages else None
+        return batch_of(messages)
 
     def _answer(self) -> None:
         """Have the translator say what it has to say at once, for `answer`."""

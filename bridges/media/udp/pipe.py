@@ -15,7 +15,7 @@ from bus.errors import words_of
 from bus.machine.addresses import is_own
 from bus.transports.inlet import FULL, Inlet
 from bus.transports.intake import Received, Turns, drained
-from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.batch import Batch, batch_of, from_payloads, payloads
 
 _IP_PKTINFO = 8  # linux/in.h; not in `socket` before Python 3.14
 _READ_BYTES = 65536
@@ -110,7 +110,7 @@ class UdpPipe(OpenPipe):
         messages = self._translator.take([datagram for datagram, _ in datagrams], self._loop.time())
         self._note(len(datagrams), datagrams[-1][0][:_SAMPLE_BYTES])
         self._loop.call_soon(self._go_on)
-        return from_payloads(messages) if messages else None
+        return batch_of(messages)
 
     def _publish_batch(self, batch: Batch) -> None:
         self._hub.publish(batch, self)
