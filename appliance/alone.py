@@ -3,14 +3,12 @@
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable
-from functools import partial
 
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
-from appliance.status.ending import ended
-from appliance.status.ledger import say_ledger
+from appliance.status.ending import last_ledger
 from appliance.status.responder import status_responder
 from appliance.status.rows import waiting_rows
 from appliance.status.view import Besides, View
@@ -62,4 +60,4 @@ def serve_alone(service: Service, program: str, title: str) -> int:
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory(program) / status_socket(()), view)
-    return serve(WithResponders(alone, responder), announce, lambda: partial(say_ledger, ended(alone.hubs())))
+    return serve(WithResponders(alone, responder), announce, lambda: last_ledger(alone.hubs()))

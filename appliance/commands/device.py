@@ -2,14 +2,12 @@
 
 import argparse
 import time
-from functools import partial
 
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
-from appliance.status.ending import ended
-from appliance.status.ledger import say_ledger
+from appliance.status.ending import last_ledger
 from appliance.status.responder import status_responder
 from appliance.status.rows import LinkRow
 from appliance.status.view import Besides, View
@@ -45,6 +43,4 @@ def run(options: argparse.Namespace) -> int:
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("device") / status_socket(()), view)
-    return serve(
-        WithResponders(device, responder), announce, lambda: partial(say_ledger, ended(device.hubs()))
-    )
+    return serve(WithResponders(device, responder), announce, lambda: last_ledger(device.hubs()))

@@ -20,8 +20,7 @@ from appliance.reload.reloader import Reloader
 from appliance.reload.responder import reload_responder
 from appliance.rollout.keeper import Keeper
 from appliance.status.client import status_socket
-from appliance.status.ending import ended
-from appliance.status.ledger import say_ledger
+from appliance.status.ending import ended, last_ledger
 from appliance.status.responder import status_responder
 from bus.errors import words_of
 from bus.machine.aside import within
@@ -105,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     return serve(
         service,
         announce,
-        lambda: partial(say_ledger, ended(appliance.hubs()), appliance.labels()),
+        lambda: last_ledger(appliance.hubs(), appliance.labels()),
         real_time=options.real_time,
     )
 

@@ -1,8 +1,11 @@
 """The counts of a process at its end, also of what its links counted when they closed."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
+from appliance.status.labels import Labels
+from appliance.status.ledger import say_ledger
 from bus.balance import Counted
 from bus.hub import Pipe
 from bus.ledger import Account
@@ -29,3 +32,8 @@ class Ended:
 def ended(hubs: Iterable[Counted]) -> list[Ended]:
     """Return what has the counts of hubs once they have closed. Call it before they do."""
     return [Ended(hub) for hub in hubs]
+
+
+def last_ledger(hubs: Iterable[Counted], labels: Labels | None = None) -> Callable[[], int]:
+    """Return what says the ledger of hubs, as `say_ledger` does, once they have closed."""
+    return partial(say_ledger, ended(hubs), labels)
