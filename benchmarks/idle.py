@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from benchmarks import sections
 from benchmarks.command import Command, run_as_command
 from benchmarks.report import machine, spread, table
-from benchmarks.startup import MEDIA, gateway
+from benchmarks.startup import MEDIA, gateway, rollup_mib
 
 WAKES: Final = 5.0
 PERCENT: Final = 0.3
@@ -61,9 +61,7 @@ def processor_s(pid: int) -> float:
 
 def memory_mib(pid: int) -> tuple[float, float]:
     """Return the resident memory of a process, and its proportional share of it."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    found = dict(line.split()[:2] for line in lines[1:])
-    return int(found["Rss:"]) / 1024, int(found["Pss:"]) / 1024
+    return rollup_mib(pid, "Rss"), rollup_mib(pid, "Pss")
 
 
 @contextmanager

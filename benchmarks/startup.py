@@ -55,7 +55,7 @@ class Start(NamedTuple):
     memory_mib: float
 
 
-def memory_mib(pid: int, kind: str = "Rss") -> float:
+def rollup_mib(pid: int, kind: str = "Rss") -> float:
     """Return the memory of a process: what is resident, or of a kind that `smaps_rollup` names (proc(5))."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:")) / 1024
@@ -67,7 +67,7 @@ def _own_mib(pid: int) -> float:
     How much is resident of large libraries, such as that of Arrow, depends on how pip has written their
     files: 42 or 78 MiB of the same 48 MB.
     """
-    return memory_mib(pid, "Anonymous")
+    return rollup_mib(pid, "Anonymous")
 
 
 def _processor_s(pid: int) -> float:
@@ -122,7 +122,7 @@ def start(port: int = _PORT) -> Start:
         gateway(MEDIA, Path(name), port) as (process, ready_s),
     ):
         time.sleep(SETTLE_S)
-        return Start(ready_s, _processor_s(process.pid), memory_mib(process.pid))
+        return Start(ready_s, _processor_s(process.pid), rollup_mib(process.pid))
 
 
 def writer_mib(rate: int, seconds: float, port: int = _PORT) -> tuple[float, float]:
