@@ -254,6 +254,11 @@ class Side(Hub):
         """
         return self.trunk or len(self._ports) == 1
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether somebody records what came in here while the bridge stood by."""
+        return bool(self.bridge.came_taps)
+
     def came(self, batch: Batch) -> None:
         """Show a batch that came in here while the bridge stood by to the bridge's taps for that."""
         for tap in self.bridge.came_taps:

@@ -68,6 +68,10 @@ class GatedSide(Protocol):
     def queued(self) -> int:
         """The number of messages that wait in the pipes, or are held back."""
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether somebody records what came in while this gateway stood by."""
+
     def came(self, batch: Batch) -> None:
         """Show those who record the bridge messages that came in here while it stood by, and go out now."""
 

@@ -5,7 +5,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 
 from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.belated import Belated
@@ -19,7 +19,7 @@ from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.values import RESULTS_FULL
 from bus.wire.batch import Batch, batch_of, from_payloads, payloads
-from bus.wire.envelope import first_sequence, is_enveloped, take_apart
+from bus.wire.envelope import ENVELOPE_BYTES, first_sequence, holds_frame, is_enveloped, take_apart
 
 LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
@@ -238,9 +238,9 @@ class Gate:
         for side in self._sides if self.in_doubt() else ():
             if side.stops_in_doubt:
                 side.purge(IN_DOUBT)
-        self._show_came(now)
         self._belated.begin(now, self.window.sent())
         due = self.window.replay(now)
+        self._show_came(due)
         self._remember(due, now)
         self.forwarding = True
         for number, side in enumerate(self._sides):
@@ -251,11 +251,13 @@ class Gate:
             self._sides[number].say(from_payloads([result]))
         return sum(1 for item in due if item.sides)
 
-    def _show_came(self, now: float) -> None:
+    def _show_came(self, due: list[Due]) -> None:
         """Show what goes out now as what came in, in the order of hearing: so each frame has come before it
         leaves, for who records both."""
-        for side, some in groupby(self.window.came(now), itemgetter(0)):
-            self._sides[side].came(from_payloads(message for _, message in some))
+        sides = [side.is_recorded for side in self._sides]
+        recorded = (item for item in due if item.sides and item.came >= 0 and sides[item.came])
+        for side, some in groupby(recorded, attrgetter("came")):
+            self._sides[side].came(from_payloads(item.message for item in some))
 
     def _remember(self, due: list[Due], now: float) -> None:
         """Note that copies of these frames that are heard soon come from the other bridge: also of those
@@ -265,21 +267,22 @@ class Gate:
         own.
         """
         self._replayed_s, self._replayed = now, Counter()
+        sides = [(number, 1 << number, side.trunk) for number, side in enumerate(self._sides)]
+        own, start = self._private.to_bytes(4, "big"), 0 if self._stamps is None else ENVELOPE_BYTES
         for item in due:
-            envelope, frame, _ = take_apart(item.message)
-            private = envelope is not None and envelope.origin == self._private
-            for number, side in enumerate(self._sides):
-                if (item.sides | item.withheld) >> number & 1 and (private or not side.trunk):
-                    self._replayed[number, frame] += 1
+            private = start > 0 and item.message[4:8] == own
+            for number, bit, trunk in sides:
+                if (item.sides | item.withheld) & bit and (private or not trunk):
+                    self._replayed[number, item.message[start:]] += 1
 
     def _batches(self, due: list[Due]) -> list[Batch]:
         """Return the frames as batches, in the form in which the ports take them."""
-        made = []
+        made, is_stamped = [], self._stamps is not None
         for first in range(0, len(due), 256):
             items = due[first : first + 256]
             batch = from_payloads(item.message for item in items)
-            opaque = tuple(n for n, item in enumerate(items) if not take_apart(item.message).is_frame)
-            if self._stamps is not None:
+            opaque = tuple(n for n, item in enumerate(items) if not holds_frame(item.message, is_stamped))
+            if is_stamped:
                 spent = tuple(n for n, item in enumerate(items) if item.hops < 0)
                 batch = EnvelopedBatch(batch.keep(), batch.count, None, spent, opaque)
             elif opaque:

@@ -48,7 +48,7 @@ class HeardFrames:
         self._count, self._size_bytes = count, size_bytes
         self._frames: dict[Noted, None] = {}  # in the order in which they were heard
         self.by_key: dict[int, Noted] = {}
-        self._by_frame: dict[bytes, deque[Noted]] = {}
+        self._by_frame: dict[bytes, Noted | deque[Noted]] = {}  # a deque only of several: it is large
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -73,7 +73,8 @@ class HeardFrames:
 
     def oldest(self, side: int, frame: bytes, among: Callable[[Noted], bool]) -> Noted | None:
         """Return the oldest frame of this content, `among` some, that may yet be heard on a side."""
-        for noted in self._by_frame.get(frame, ()):
+        found = self._by_frame.get(frame, ())
+        for noted in (found,) if isinstance(found, Noted) else found:
             if noted.awaited >> side & 1 and among(noted):
                 return noted
         return None
@@ -83,7 +84,11 @@ class HeardFrames:
         self._frames[noted] = None
         if noted.key >= 0 and noted.hops >= 0:
             self.by_key[noted.key] = noted
-        self._by_frame.setdefault(noted.frame, deque()).append(noted)
+        same = self._by_frame.setdefault(noted.frame, noted)
+        if isinstance(same, deque):
+            same.append(noted)
+        elif same is not noted:
+            self._by_frame[noted.frame] = deque((same, noted))
         self._bytes += len(noted.frame)
 
     def merge(self, some: Sequence[Noted]) -> None:
@@ -101,8 +106,9 @@ class HeardFrames:
         self._bytes -= len(noted.frame)
         self._forget_key(noted)
         same = self._by_frame[noted.frame]
-        same.remove(noted)
-        if not same:
+        if isinstance(same, deque):
+            same.remove(noted)
+        if same is noted or not same:
             del self._by_frame[noted.frame]
 
     def rename(self, noted: Noted, key: int, hops: int) -> None:

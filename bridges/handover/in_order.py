@@ -26,6 +26,7 @@ from bus.wire.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN
 _HEADS = 4096  # remembered
 _HEAD, _KEY = slice(HOPS_END, 8), slice(4, ENVELOPE_BYTES)
 _FRAME_AT = ENVELOPE_BYTES - HOPS_END  # in what stands behind the hops
+_TAIL_KEY = slice(4 - HOPS_END, _FRAME_AT)
 _STARTS = frozenset(bytes((MAGIC, hops)) for hops in range(1, HOPS_MAX + 1))  # that a copy may have
 _FRESH = bytes((MAGIC, HOPS_DEFAULT))
 _U32 = 0xFFFFFFFF
@@ -254,11 +255,9 @@ class InOrderWindow(Window):
             self._heard.merge(found)
 
     def _noted(self, one: "_One", first: int, awaited: int) -> Noted:
-        envelope, frame, _ = take_apart(one.message)
-        assert envelope is not None
-        hops = HOPS_DEFAULT if first == self._wire else envelope.hops - 1
-        key = self._doubtful_key() if one.in_doubt else envelope.key
-        noted = Noted(frame, key, False, hops, one.heard_s)
+        hops = HOPS_DEFAULT if first == self._wire else one.hops - 1
+        key = self._doubtful_key() if one.in_doubt else one.key
+        noted = Noted(one.frame, key, False, hops, one.heard_s)
         noted.first, noted.awaited, noted.number = first, awaited, one.number
         return noted
 
@@ -284,10 +283,6 @@ class InOrderWindow(Window):
         self._unfold()
         return super().sent()
 
-    def came(self, now: float) -> list[tuple[int, bytes]]:
-        self._unfold()
-        return super().came(now)
-
     def replay(self, now: float) -> list[Due]:
         self._unfold()
         return super().replay(now)
@@ -298,10 +293,12 @@ class InOrderWindow(Window):
 
 
 class _One(NamedTuple):
-    """A message of a stretch, its number in the order of hearing, when it was heard, and whether its stamp is
-    in doubt."""
+    """A frame of a stretch, the key and hops of its envelope, its number in the order of hearing, when it was
+    heard, and whether its stamp is in doubt."""
 
-    message: bytes
+    frame: bytes
+    key: int
+    hops: int
     number: int
     heard_s: float
     in_doubt: bool
@@ -309,8 +306,9 @@ class _One(NamedTuple):
 
 def _each(stretches: Sequence[Stretch]) -> Iterator[_One]:
     for stretch in stretches:
-        for number, message in stretch.left():
-            yield _One(message, number, stretch.heard_s, stretch.in_doubt)
+        for number, (frame, start, tail) in stretch.left():
+            key = int.from_bytes(tail[_TAIL_KEY])
+            yield _One(frame, key, start[1], number, stretch.heard_s, stretch.in_doubt)
 
 
 def _parted(frames: list[bytes], passes: _Passing) -> tuple[list[bytes], list[bytes]]:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
-from operator import add, eq
+from operator import eq
 
 MANY = 256
 """Stretches in which a message is searched for."""
@@ -44,10 +44,10 @@ class Stretch:
         parts = self.frames[some], self.starts[some], self.tails[some]
         return Stretch(*parts, self.heard_s, self.number + self.at, self.in_doubt)
 
-    def left(self) -> Iterator[tuple[int, bytes]]:
-        """Yield what has not come, as messages with envelopes, each with its number."""
-        whole = map(add, self.starts[self.at :], self.tails[self.at :])
-        return enumerate(whole, self.number + self.at)
+    def left(self) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
+        """Yield what has not come: the number of each, and its frame, start and tail."""
+        parts = (some[self.at :] for some in (self.frames, self.starts, self.tails))
+        return enumerate(zip(*parts, strict=True), self.number + self.at)
 
 
 class Stream:

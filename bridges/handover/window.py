@@ -18,7 +18,7 @@ from bridges.handover.stamps import Stamps
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, payloads
-from bus.wire.envelope import HOPS_DEFAULT, Envelope, take_apart, wrap
+from bus.wire.envelope import HOPS_DEFAULT, Envelope, take_apart, wrap_known
 from bus.wire.frame import is_frame
 
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
@@ -28,13 +28,14 @@ class Due(NamedTuple):
     """A frame to send to the sides whose bits are set; `message` has an envelope where the window stamps.
 
     `hops`: the hops left for the next appliance; below 0, no trunk may take it. `withheld`: bits of sides for
-    which it is too old.
+    which it is too old. `came`: the side that it came in by; -1 if it came while this gateway forwarded.
     """
 
     sides: int
     message: bytes
     hops: int
     withheld: int = 0
+    came: int = -1
 
 
 class Window:
@@ -282,13 +283,6 @@ class Window:
         gone = [noted for noted in self._heard.in_order() if not noted.due]
         return [Sent(n, one.frame, one.heard_s) for one in gone for n in wires if one.awaited >> n & 1]
 
-    def came(self, now: float) -> list[tuple[int, bytes]]:
-        """Return the frames that `replay` would send at `now`, in its order and form, each with the side that
-        it came in by; without those that came while this gateway forwarded."""
-        self._withhold(now)
-        frames = self._heard.in_order()
-        return [(noted.came, self._due(noted).message) for noted in frames if noted.due and noted.came >= 0]
-
     def replay(self, now: float) -> list[Due]:
         """Return the frames that nobody has sent, in the order of hearing, and empty the window.
 
@@ -323,10 +317,9 @@ class Window:
 
     def _due(self, noted: Noted) -> Due:
         if self._stamps is None:
-            return Due(noted.due, noted.frame, HOPS_DEFAULT, noted.withheld)
-        hops = max(0, noted.hops)
-        envelope = Envelope(noted.key >> 32, noted.key & 0xFFFFFFFF, hops)
-        return Due(noted.due, wrap(noted.frame, envelope), noted.hops, noted.withheld)
+            return Due(noted.due, noted.frame, HOPS_DEFAULT, noted.withheld, noted.came)
+        message = wrap_known(noted.frame, noted.key, max(0, noted.hops))
+        return Due(noted.due, message, noted.hops, noted.withheld, noted.came)
 
     def void(self, reason: str, before_s: float, now: float) -> None:
         """Send no frame that was heard before `before_s`; count it by `reason`, and know its copies.

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, Reach, State
+from bus.leases.catch_up import CatchUp
 from bus.leases.hearing import Hearing, Others
 from bus.leases.link import BrokerLink
 from bus.machine.real_time import is_real_time
@@ -21,8 +22,8 @@ from bus.tmq.wire import Address
 from bus.transports.secure import Security
 
 Securities = Mapping[Address, Security]
-SETTLE_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,
-SETTLE_MAX_S = 0.06  # at most, where its frames have lately taken longer
+_LAST_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,
+_LAST_MAX_S = 0.06  # at most, where its frames have lately taken longer
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
@@ -82,7 +83,7 @@ class Candidacy:
         self._by_number = {number: self._made(address) for address, number in self._numbers.items()}
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
-        self._settling: TimerHandle | None = None
+        self._catch_up = CatchUp()
         self._granted_s = 0.0
         self._began = False  # promoted, and nothing has been sent since
         self._resigning_s: float | None = None
@@ -286,7 +287,7 @@ class Candidacy:
         if (state := self.candidate.state) != self._state:
             was, self._state = self._state, state
             self._changed(was, state)
-        if self.candidate.asked_to_resign and self._resigning_s is None and self._settling is None:
+        if self.candidate.asked_to_resign and self._resigning_s is None and not self._catch_up.is_on:
             self._begin_to_resign()
 
     def _look_closely(self, until_s: float) -> None:
@@ -308,7 +309,7 @@ class Candidacy:
         elif state == "doubt":
             self.gate.pause()
         elif was in ("standby", "fenced"):
-            self._settle()
+            self._wait_for_last()
         else:
             self._forward()
         self._tell(self.candidate.cause, logging.WARNING if state in _TROUBLED else logging.INFO)
@@ -334,22 +335,20 @@ class Candidacy:
 
     def _stop(self, purge: bool) -> None:
         self._resigning_s, self._began = None, False
-        if self._settling is not None:
-            self._settling.cancel()
-            self._settling = None
+        self._catch_up.cancel()
         self.gate.pause()
         if purge:
             self.gate.purge()
 
-    def _settle(self) -> None:
+    def _wait_for_last(self) -> None:
         """Wait for the last frames of the other bridge before forwarding."""
         assert self._loop is not None
         self._granted_s, self._began = self._now(), True
-        wait_s = min(max(SETTLE_S, self.gate.lag_s()), SETTLE_MAX_S)
-        self._settling = self._loop.call_later(wait_s, self._settled)
+        wait_s = min(max(_LAST_S, self.gate.lag_s()), _LAST_MAX_S)
+        most_s = max(wait_s, self.candidate.lease_s / 2)  # brokers take back a lease that is long unused
+        self._catch_up.begin(self._loop, wait_s, most_s, self._caught_up)
 
-    def _settled(self) -> None:
-        self._settling = None
+    def _caught_up(self) -> None:
         if self._began and (down := self._links_down()):
             # Often what the other gateway took with it when it died: there is nothing to join here.
             self._hearing.lose()
@@ -361,7 +360,7 @@ class Candidacy:
             self.judge()
 
     def _forward(self) -> None:
-        if self._settling is not None or self.resigning or self.gate.forwarding:
+        if self._catch_up.is_on or self.resigning or self.gate.forwarding:
             return
         count = self.gate.resume(self._granted_s if self._began else None)
         stale = self.gate.noted().get("stale", 0)
@@ -419,9 +418,9 @@ class Candidacy:
             self._claim(resign=True)
         for link in self._links:
             link.close()
-        for handle in (self._timer, self._settling):
-            if handle is not None:
-                handle.cancel()
+        self._catch_up.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self.gate.pause()  # closing a connection may have opened it
         self._hearing.close()
         self._loop = None

@@ -150,6 +150,7 @@ class _Selector(selectors.EpollSelector):
             if ready := self._epoll.poll(0, _MOST):
                 return ready
             self._tell_all_read()
+            return self._epoll.poll(0, _MOST)  # what was told may have asked for a turn
         if timeout is not None and 0 < timeout < _SHORT_S and self._epoll.fileno() < _FD_SETSIZE:
             if not select.select((self._epoll,), (), (), timeout)[0]:
                 return []

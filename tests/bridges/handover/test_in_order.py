@@ -66,11 +66,11 @@ class Listener:
         return ledger, self.stats.rejected, len(self.window), self.window.lag_s(now)
 
 
-def by_side(due: Sequence[Due]) -> list[list[tuple[bytes, int, int]]]:
+def by_side(due: Sequence[Due]) -> list[list[tuple[bytes, int, int, int]]]:
     """Return what is due on each side, in order: the sides are asked one after the other."""
     return [
         [
-            (without_private(one.message), one.hops, one.withheld)
+            (without_private(one.message), one.hops, one.withheld, one.came)
             for one in due
             if (one.sides | one.withheld) >> side & 1
         ]
@@ -82,11 +82,6 @@ def without_private(message: bytes) -> bytes:
     """Return a message without the key that nobody else knows: its number counts only what had one."""
     envelope, content, _ = take_apart(message)
     return content if envelope is not None and envelope.origin == OWN else message
-
-
-def came_by(side: int, came: Sequence[tuple[int, bytes]]) -> list[bytes]:
-    """Return what came by a side."""
-    return [without_private(message) for by, message in came if by == side]
 
 
 class Active:
@@ -209,11 +204,6 @@ class Scene:
         self.trunk(len(self.active.to_trunk))
         self.hear(WIRE, frames)
 
-    def came(self, _: int) -> None:
-        plain, ours = (each.window.came(self.now) for each in self.both)
-        for side in (TRUNK, WIRE):
-            assert came_by(side, plain) == came_by(side, ours)
-
     def compare(self) -> None:
         plain, ours = (one.told(self.now) for one in self.both)
         assert plain == ours
@@ -253,7 +243,6 @@ ODD: Sequence[Step] = (
     (Scene.void, yes),
     (Scene.owe, yes),
     (Scene.revise, yes),
-    (Scene.came, one),
 )
 
 

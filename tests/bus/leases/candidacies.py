@@ -1,16 +1,23 @@
 """A candidacy on a loop whose time the tests control, and a gate that notes what it is told."""
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate
 from bus.leases.wire import Grant
 from bus.machine.wake_hook import WakefulLoop
 
+Due = tuple[float, Callable[[], None]]
+
 
 class Timer:
+    def __init__(self, due: list[Due], call: Due) -> None:
+        self._due, self._call = due, call
+
     def cancel(self) -> None:
-        pass
+        if self._call in self._due:
+            self._due.remove(self._call)
 
 
 class Loop:
@@ -18,19 +25,20 @@ class Loop:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.due: list[tuple[float, Callable[[], None]]] = []
+        self.due: list[Due] = []
 
     def time(self) -> float:
         return self.now
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
         self.due.append((self.now + delay_s, call))
-        return Timer()
+        return Timer(self.due, self.due[-1])
 
     def run(self, seconds: float) -> None:
         end_s = self.now + seconds
-        while self.due and min(self.due)[0] <= end_s:
-            at_s, call = self.due.pop(self.due.index(min(self.due)))
+        while self.due and (first := min(self.due, key=itemgetter(0)))[0] <= end_s:
+            self.due.remove(first)
+            at_s, call = first
             self.now = max(self.now, at_s)
             call()
         self.now = end_s

@@ -1,0 +1,61 @@
+"""The wait from the grant of a lease to forwarding: a gateway reads what the one before it has sent."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from functools import partial
+
+from bus.machine.wake_hook import WakefulLoop
+
+Done = Callable[[], object]
+
+
+class CatchUp:
+    """A wait for a time, and then for what waits in our own sockets: who is late has much there."""
+
+    def __init__(self) -> None:
+        self._timer: TimerHandle | None = None
+        self._number = 0  # of the wait
+        self._is_read = False
+        self._overdue: Done | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the wait goes on."""
+        return self._timer is not None
+
+    def begin(self, loop: AbstractEventLoop, least_s: float, most_s: float, done: Done) -> None:
+        """Wait for `least_s`, and until all is read that came by now or `most_s` are over; then call `done`.
+
+        On loops that cannot tell what is unread, wait for `least_s`.
+        """
+        self.cancel()
+        self._is_read = not isinstance(loop, WakefulLoop)
+        self._timer = loop.call_later(least_s, partial(self._go_on, loop, most_s - least_s, done))
+        if isinstance(loop, WakefulLoop):
+            loop.call_when_all_read(partial(self._note_read, loop, self._number))
+
+    def _note_read(self, loop: AbstractEventLoop, number: int) -> None:
+        if number == self._number:
+            self._is_read = True
+            if self._overdue is not None:
+                loop.call_later(0.0, partial(self._finish, number, self._overdue))
+
+    def _go_on(self, loop: AbstractEventLoop, left_s: float, done: Done) -> None:
+        if self._is_read:
+            return self._finish(self._number, done)
+        self._overdue = done
+        self._timer = loop.call_later(max(0.0, left_s), partial(self._finish, self._number, done))
+        return None
+
+    def _finish(self, number: int, done: Done) -> None:
+        if number == self._number:
+            self.cancel()
+            done()
+
+    def cancel(self) -> None:
+        """Wait no more. Idempotent."""
+        self._number += 1
+        self._overdue = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
