@@ -1,40 +1,17 @@
 """Sentences of NMEA 0183 as columns: the fields that are values, with their units. Pure, with Arrow.
 
-Source: the fields of each sentence as gpsd has them (https://gpsd.gitlab.io/gpsd/NMEA.html). A sentence of
-another type has its fields by number, from 1.
+A sentence of a type without a table has its fields by number, from 1.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bus.quantity.sentences import LAT, LON, SENTENCES, Field
 from pipeline.signals.numerals import numbers_of
 
-Field = tuple[int, str, str]
-"""The number of a field in a sentence, from 1, its name and its unit. A latitude or longitude (unit `deg`) is
-followed by its side."""
-
-_LAT, _LON = "lat", "lon"
-SENTENCES: Final[Mapping[str, tuple[Field, ...]]] = {
-    "GGA": ((2, _LAT, "deg"), (4, _LON, "deg"), (6, "quality", ""), (7, "satellites", ""), (8, "hdop", ""),
-            (9, "altitude", "m"), (11, "geoid", "m")),
-    "RMC": ((2, "status", ""), (3, _LAT, "deg"), (5, _LON, "deg"), (7, "speed", "kn"), (8, "course", "deg")),
-    "GLL": ((1, _LAT, "deg"), (3, _LON, "deg"), (6, "status", "")),
-    "VTG": ((1, "course", "deg"), (5, "speed", "kn"), (7, "speed_kmh", "km/h")),
-    "HDT": ((1, "heading", "deg"),),
-    "HDM": ((1, "heading", "deg"),),
-    "HDG": ((1, "heading", "deg"),),
-    "ROT": ((1, "rate", "deg/min"),),
-    "DBT": ((3, "depth", "m"),),
-    "DPT": ((1, "depth", "m"), (2, "offset", "m")),
-    "MTW": ((1, "temperature", "degC"),),
-    "MWV": ((1, "angle", "deg"), (3, "speed", ""), (5, "status", "")),
-    "VHW": ((1, "heading", "deg"), (5, "speed", "kn"),),
-    "GSA": ((2, "fix", ""), (15, "pdop", ""), (16, "hdop", ""), (17, "vdop", "")),
-    "RSA": ((1, "rudder", "deg"),),
-}  # fmt: skip
 _FIELDS_MAX: Final = 64
 
 Column = tuple[str, str, pa.Array | None, pa.Array | None]
@@ -59,7 +36,7 @@ def read(text: pa.Array, is_named: Callable[[str], bool]) -> Iterator[Column]:
 
 
 def _numbered(most: int) -> Iterator[Field]:
-    yield from ((place, str(place), "") for place in range(1, most + 1))
+    yield from (Field(place, str(place)) for place in range(1, most + 1))
 
 
 def _field(fields: pa.Array, place: int) -> pa.Array:
@@ -72,7 +49,7 @@ def _values(
     fields: pa.Array, column: pa.Array, place: int, name: str
 ) -> tuple[pa.Array | None, pa.Array | None]:
     numbers = numbers_of(column)
-    if name in (_LAT, _LON):
+    if name in (LAT, LON):
         degrees = pc.floor(pc.divide(numbers, 100.0))
         whole = pc.add(degrees, pc.divide(pc.subtract(numbers, pc.multiply(degrees, 100.0)), 60.0))
         is_minus = pc.fill_null(pc.is_in(_field(fields, place + 1), pa.array(["S", "W"])), False)

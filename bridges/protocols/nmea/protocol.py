@@ -7,7 +7,10 @@ from typing import Annotated, ClassVar, Final, Literal
 from bridges.items import Items
 from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
+from bridges.protocols.rows import FormSetting
 from bus.key_types import Names
+from bus.quantity.quantity import Quantity
+from bus.quantity.sentences import SENTENCES
 from bus.schema import Length, Range
 from bus.wire.frame import TOKENS_MAX
 
@@ -26,7 +29,8 @@ TYPES: Final = frozenset(_TYPES.split())
 class Nmea(Protocol):
     """Sentences of NMEA 0183, under `root/TALKER/TYPE`, such as `gps/GP/GGA`.
 
-    A proprietary one, `$PUBX`, is under `root/P/UBX`. The data are the sentence, from `$` or `!` on.
+    A proprietary one, `$PUBX`, is under `root/P/UBX`. The data are the sentence, from `$` or `!` on. With
+    `values` its fields are frames too, such as `gps/GP/GGA/lat`.
     """
 
     MAKE: ClassVar = "bridges.protocols.nmea.translator:NmeaTranslator"
@@ -34,7 +38,11 @@ class Nmea(Protocol):
     help: ClassVar = "sentences of NMEA 0183"
     items: ClassVar[tuple[Items, ...]] = ("bytes", "datagrams")
 
-    root: Annotated[Names, Length(0, TOKENS_MAX - 2), "what talker and type follow"] = ("nmea",)
+    root: Annotated[Names, Length(0, TOKENS_MAX - 3), "what talker and type follow"] = ("nmea",)
+    values: Annotated[bool, "the fields of sentences are frames, too: places, depths, speeds, with units"] = (
+        False
+    )
+    form: FormSetting = "text"
     send: Annotated[
         Names | None,
         "pattern of the frames whose data leave as sentences; a checksum is added; without it, none",
@@ -51,8 +59,16 @@ class Nmea(Protocol):
     def noun(self) -> str:
         return "a sentence"
 
+    def check(self) -> None:
+        if self.form != "text" and not self.values:
+            raise ValueError("form is of values: add values: true")
+
     def guess(self, sample: bytes, guess: str) -> str:
         return without_end([b"\n", b"\r"], sample, guess)
+
+    @property
+    def anew(self) -> bool:
+        return self.form == "json"
 
     @property
     def way(self) -> Way:
@@ -60,3 +76,12 @@ class Nmea(Protocol):
 
     def names(self) -> Iterator[str]:
         yield from (*_TALKERS.split(), *_TYPES.split())
+        if self.values:
+            yield from sorted({field.name for fields in SENTENCES.values() for field in fields})
+
+    def quantities(self) -> Iterator[Quantity]:
+        if self.values:
+            for kind, fields in SENTENCES.items():
+                for _, name, unit in fields:
+                    pattern = (*self.root, _TALKERS.split()[0], kind, name)
+                    yield Quantity(pattern, self.form, unit, any_at=len(self.root))

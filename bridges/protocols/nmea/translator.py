@@ -1,16 +1,19 @@
 """The translator of sentences of NMEA 0183. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bridges.protocols.delimited import DelimitedTranslator
 from bridges.protocols.nmea.protocol import Nmea
-from bridges.protocols.nmea.sentences import checksum, is_tag, parse, start_of, starts
+from bridges.protocols.nmea.sentences import Sentence, checksum, is_tag, parse, start_of, starts
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, Wire, frame, published
+from bus.quantity.forms import write
+from bus.quantity.sentences import SENTENCES, values
 from bus.wire.pattern import token
 
 _END = b"\r\n"
 _ADDRESSES_MAX = 1024
+_FIELDS = {field.name: token(field.name) for fields in SENTENCES.values() for field in fields}
 
 
 class NmeaTranslator(DelimitedTranslator):
@@ -26,8 +29,10 @@ class NmeaTranslator(DelimitedTranslator):
         self._record, self._root = record, tokens_of(record.root)
         self._sends = None if record.send is None else tokens_of(record.send)
         self._tokens: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._now_s = 0.0
 
     def receive(self, items: Sequence[bytes], now_s: float) -> list[bytes]:
+        self._now_s = now_s
         return super().receive([item.replace(b"\r", b"\n") for item in items], now_s)
 
     def _frames(self, run: bytes) -> Iterable[bytes]:
@@ -47,7 +52,18 @@ class NmeaTranslator(DelimitedTranslator):
         if not parts.has_sum and self._record.checksum == "required":
             return self._none("no checksum", sentence)
         self.found += 1
-        return (frame(self._pattern(parts.talker, parts.type), sentence),)
+        pattern = self._pattern(parts.talker, parts.type)
+        whole = frame(pattern, sentence)
+        is_known = self._record.values and parts.talker != "P"
+        return (whole, *self._values(pattern, parts)) if is_known else (whole,)
+
+    def _values(self, pattern: tuple[int, ...], parts: Sentence) -> Iterator[bytes]:
+        """Yield a frame for each value in a sentence; text is none where `form` has only numbers."""
+        form, unix_s = self._record.form, self.wire.unix_s(self._now_s)
+        for field, value in values(parts.type, parts.body.decode().split(",")[1:]):
+            if not (form == "number" and isinstance(value, str)):
+                data = write(form, value, field.unit, unix_s)
+                yield frame((*pattern, _FIELDS[field.name]), data)
 
     def _none(self, reason: str, data: bytes) -> tuple[bytes, ...]:
         self.reject(reason, len(data))

@@ -63,5 +63,13 @@ def test_values_of_blocks_have_a_time_of_ours_in_json_alone(kind: Any) -> None:
         assert (made(record, [data] * 3, 0.0) != made(record, [data] * 3, 0.002)) is record.anew
 
 
+def test_values_of_sentences_have_a_time_of_ours_in_json_alone() -> None:
+    data = b"$SDDPT,3.6*50\n"
+    for form in ("text", "number", "json"):
+        record = Nmea(values=True, form=form)
+        assert len(made(record, [data], 0.0)) == 2
+        assert (made(record, [data] * 3, 0.0) != made(record, [data] * 3, 0.002)) is record.anew
+
+
 def test_values_of_some_frames_only_may_not_be_the_same(tmp_path: Path) -> None:
     assert Dbc(file=str(written(tmp_path)), root=("car",), every_ms=100.0).anew

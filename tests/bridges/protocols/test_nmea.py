@@ -91,6 +91,45 @@ def test_a_tag_block_in_front_is_none_of_the_sentence_and_other_noise_is_counted
     assert heard(b"\xff\x00garbage" + AIS + b"\r\n") == ([("gps/AI/VDM", AIS)], {"no sentence": 1})
 
 
+def test_values_of_a_sentence_follow_it_under_its_pattern() -> None:
+    made = translator(Nmea(root=("gps",), values=True))
+    names = (*NAMES, "lat", "lon", "status", "speed", "course")
+    assert told(fed(made, [RMC + b"\r\n" + AIS + b"\r\n"]), *names) == [
+        ("gps/GP/RMC", RMC), ("gps/GP/RMC/status", b"A"), ("gps/GP/RMC/lat", b"53.361337"),
+        ("gps/GP/RMC/lon", b"-6.505618"), ("gps/GP/RMC/speed", b"0.06"), ("gps/GP/RMC/course", b"31.66"),
+        ("gps/AI/VDM", AIS),
+    ]  # fmt: skip
+    assert not made.wire.stats.rejected
+
+
+def test_values_as_json_have_unit_and_time_and_numbers_leave_text_out() -> None:
+    made = translator(Nmea(values=True, form="json"), unix_s=lambda now_s: 1000 + now_s)
+    _, status, lat, *_ = (data for _, data in told(fed(made, [RMC + b"\n"], 0.5)))
+    assert status == b'{"v":"A","unit":"","t":1000.5}'
+    assert lat == b'{"v":53.361337,"unit":"deg","t":1000.5}'
+    found = fed(translator(Nmea(values=True, form="number")), [RMC + b"\n"])
+    assert [len(data) for _, data in told(found)] == [len(RMC), 8, 8, 8, 8]
+
+
+def test_a_field_that_would_not_fit_into_a_frame_as_json_is_no_value() -> None:
+    longest = sentence(b"IIMTW," + b'"' * 2000 + b",C")
+    made = translator(Nmea(values=True, form="json", longest_bytes=2048))
+    assert [data for _, data in told(made.take([longest + b"\n"], 0))] == [longest]
+    assert made.condition == ""
+
+
+def test_the_page_and_metrics_know_the_units_of_any_talker() -> None:
+    known = {one.pattern: one for one in Nmea(root=("gps",), values=True).quantities()}
+    speed = known["gps", "GP", "RMC", "speed"]
+    assert (speed.unit, speed.any_at) == ("kn", 1)
+    assert not list(Nmea().quantities())
+
+
+def test_a_form_without_values_is_refused() -> None:
+    with pytest.raises(ValueError, match="form is of values: add values: true"):
+        Nmea(form="json")
+
+
 def test_what_leaves_has_a_checksum_and_pynmea2_reads_it() -> None:
     made = translator(Nmea(send=("out",)))
     for data in (GGA, GGA[:-3], GGA[1:-3], AIS, AIS[1:-3], b"PMTK220,1000"):

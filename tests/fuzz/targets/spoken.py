@@ -27,6 +27,7 @@ LINES: Final = Lines(
 )
 PLAIN: Final = Lines(send=("o",))
 NMEA: Final = Nmea(send=("o",), checksum="optional", longest_bytes=100)
+NMEA_VALUES: Final = Nmea(root=("o",), values=True, checksum="optional", form="json")
 VEDIRECT: Final = VeDirect(root=("o",), longest_bytes=300)
 P1_CHECKED: Final = P1(root=("o",), longest_bytes=800)
 P1_OPEN: Final = P1(root=("o",), checksum="optional", form="json")
@@ -47,6 +48,7 @@ _CONTENTS: Final = (
 SEEDS: Final = {
     "lines": (b"T=1\r\nabac\r\n\xc2\xb0\r\n", b"abababababc\r\nT=" + b"x" * 3000 + b"\r\nT=2\r\n"),
     "nmea": (_GGA, _GGA[:30] + _GGA, b"\\s:1*00\\!AIVDM,1,1,,B,1*5C\r\n", b"$PUBX,00*33\n$GPGLL,1\n"),
+    "nmea-values": (_GGA, b"$GPRMC,,A,5321.6,S,00630.3,E,0.06,31.66,,,,A\n$WIMWV,45,R,,N,V\n"),
     "vedirect": (
         block(CHARGER) + b":7F0ED0071004F\n" + block(MONITOR) + block({"V": "1"}),
         block({"V": "1"}) * 3 + b":A0002000148\n" + block({"V": ":12:\t"}),
@@ -127,6 +129,7 @@ _OUT: Final = {"lines": LINES, "nmea": NMEA, "jsonl": MEMBERS, "slip": SLIP, "by
 TARGETS: Final = [
     _target("lines", LINES, "lines of text that match"),
     _target("nmea", NMEA, "sentences of NMEA 0183"),
+    _target("nmea-values", NMEA_VALUES, "values in sentences of NMEA 0183"),
     _target("vedirect", VEDIRECT, "blocks of VE.Direct"),
     _target("p1", P1_CHECKED, "telegrams of meters"),
     _target("p1-open", P1_OPEN, "telegrams of meters without a CRC"),
