@@ -10,6 +10,7 @@ from functools import partial
 
 from bridges.media.device import cancel
 from bridges.media.shedding import Shed, checked
+from bus.advice import advised
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
@@ -170,7 +171,7 @@ class MqttLink:
 
     def _wait(self, why: str, again: Callable[[], None]) -> None:
         if self.fault != why or self.state == "up":
-            log.warning("%s: %s; will go on trying", self.name, why)
+            log.warning("%s: %s; will go on trying", self.name, advised(why))
         self.state, self.fault = "waiting", why
         self._timer = self._loop.call_later(self._pauses.next_s(), again)
 

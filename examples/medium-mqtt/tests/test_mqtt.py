@@ -26,6 +26,7 @@ from bus.wire.pattern import token
 from tests.conformance.pair import Side
 from tests.helpers.certificates import own_tls
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.talker import over_tls
 
 CONNACK = bytes.fromhex("2003000000")
@@ -42,6 +43,16 @@ async def test_topics_have_the_names_of_tokens(broker: Mosquitto, side: Callable
     near.say(named("plant", "temp", 7, "new", data=b"21.5"))
     await until(lambda: bool(far.heard.messages))
     assert far.heard.messages == [named("site", 1, "plant", "temp", 7, token("new"), data=b"21.5")]
+
+
+async def test_a_broker_that_is_not_there_is_told_with_what_to_do(
+    side: Callable[..., Side], caplog: pytest.LogCaptureFixture
+) -> None:
+    near = side(f"mqtt://127.0.0.1:{free_port()}")
+    await until(lambda: bool(near.link.fault))
+    assert (
+        f"{near.link.name}: Connection refused: start what listens there, or correct the port" in caplog.text
+    )
 
 
 async def test_wildcards_are_those_of_the_broker(broker: Mosquitto, side: Callable[..., Side]) -> None:
