@@ -116,9 +116,23 @@ class Protocol(Record):
 
     def translator(self, wire: "Wire") -> "Translator[Any]":
         """Make the translator of one opened wire. It may read files, and so block, and raise OSError or
-        ValueError for what is wrong in them: the link calls it in a thread."""
-        made: Translator[Any] = load(self.MAKE)(self, wire)
+        ValueError for what is wrong in them, and ValueError for a defect: the link calls it in a thread."""
+        try:
+            made: Translator[Any] = load(self.MAKE)(self, wire)
+        except (OSError, ValueError, ImportError):
+            raise
+        except Exception as error:  # what others wrote may raise anything
+            raise ValueError(_defect(error, self.MAKE)) from error
         return made
+
+    def unmade(self) -> str:
+        """Return why the class of translators cannot be imported; "" if it can, or if a library is missing
+        on this machine."""
+        try:
+            load(self.MAKE)
+        except Exception as error:  # what others wrote may raise anything
+            return _defect(error, self.MAKE)
+        return ""
 
     @property
     def noun(self) -> str:
@@ -228,3 +242,11 @@ class Protocol(Record):
 def tokens_of(names: Names) -> tuple[int, ...]:
     """Return the tokens of a pattern."""
     return tuple(Pattern(*names))
+
+
+def _defect(error: Exception, make: str) -> str:
+    """Return the words for a class that could not be imported or made; "" for a library that is missing."""
+    from bridges.protocols.defects import defect, is_missing  # late: a record is read far more often
+
+    module = make.partition(":")[0]
+    return "" if is_missing(error, module) else defect(error, module)

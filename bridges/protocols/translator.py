@@ -5,13 +5,11 @@ Times are seconds on a monotonic clock, and arguments. A translator never raises
 
 from collections.abc import Callable, Collection, Sequence
 from math import inf
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from bridges.items import Items
+from bridges.protocols.defects import defect
 from bus.ledger import Stats
-from bus.text import plain
 from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, Frame, pack, unpack
 
@@ -232,9 +230,7 @@ class Translator(Generic[T]):
     def _fail(self, error: Exception, count: int = 0) -> None:
         """Tell of a defect in the protocol, whose exceptions must not reach the bus; reject what it ended."""
         self.wire.stats.reject(FAILED, count)
-        *_, (frame, line) = walk_tb(error.__traceback__)
-        place = f"{Path(frame.f_code.co_filename).name}:{line}"
-        self.condition = plain(f"the protocol has a defect: {type(error).__name__}: {error} ({place})")
+        self.condition = defect(error, type(self).__module__)
 
     def misfit(self, identifiers: Collection[int]) -> str:
         """Return what may be wrong, in a few words, where none of the frames with these identifiers is

@@ -1,0 +1,25 @@
+"""The words for a defect of a protocol, with the place in its own code. Pure."""
+
+from pathlib import Path
+from traceback import walk_tb
+
+from bus.text import plain
+
+_OURS = ("bridges", "bus")
+
+
+def defect(error: BaseException, module: str) -> str:
+    """Return what went wrong, and where in the package of `module`: what it called tells less than its own
+    line."""
+    package = module.rpartition(".")[0] or module
+    walked = [(frame.f_code.co_filename, line, frame) for frame, line in walk_tb(error.__traceback__)]
+    own = [one for one in walked if f"{one[2].f_globals.get('__name__')}.".startswith(f"{package}.")]
+    file, line, _ = (own or walked)[-1]
+    place = "" if file.startswith("<") else f" ({Path(file).name}:{line})"  # of a module that is no Python
+    return plain(f"the protocol has a defect: {type(error).__name__}: {error}{place}")
+
+
+def is_missing(error: BaseException, module: str) -> bool:
+    """Return whether a library is missing that neither this distribution has nor that of `module`."""
+    first = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return bool(first) and first not in (*_OURS, module.partition(".")[0])
