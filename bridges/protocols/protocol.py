@@ -122,17 +122,10 @@ class Protocol(Record):
         except (OSError, ValueError, ImportError):
             raise
         except Exception as error:  # what others wrote may raise anything
-            raise ValueError(_defect(error, self.MAKE)) from error
-        return made
+            from bus.defects import defect  # late: a record is read far more often
 
-    def unmade(self) -> str:
-        """Return why the class of translators cannot be imported; "" if it can, or if a library is missing
-        on this machine."""
-        try:
-            load(self.MAKE)
-        except Exception as error:  # what others wrote may raise anything
-            return _defect(error, self.MAKE)
-        return ""
+            raise ValueError(defect("the protocol", error, self.MAKE.partition(":")[0])) from error
+        return made
 
     @property
     def noun(self) -> str:
@@ -242,11 +235,3 @@ class Protocol(Record):
 def tokens_of(names: Names) -> tuple[int, ...]:
     """Return the tokens of a pattern."""
     return tuple(Pattern(*names))
-
-
-def _defect(error: Exception, make: str) -> str:
-    """Return the words for a class that could not be imported or made; "" for a library that is missing."""
-    from bridges.protocols.defects import defect, is_missing  # late: a record is read far more often
-
-    module = make.partition(":")[0]
-    return "" if is_missing(error, module) else defect(error, module)

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from bridges.items import Items
-from bridges.protocols.defects import defect
+from bus.defects import defect
 from bus.ledger import Stats
 from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, Frame, pack, unpack
@@ -230,7 +230,7 @@ class Translator(Generic[T]):
     def _fail(self, error: Exception, count: int = 0) -> None:
         """Tell of a defect in the protocol, whose exceptions must not reach the bus; reject what it ended."""
         self.wire.stats.reject(FAILED, count)
-        self.condition = defect(error, type(self).__module__)
+        self.condition = defect("the protocol", error, type(self).__module__)
 
     def misfit(self, identifiers: Collection[int]) -> str:
         """Return what may be wrong, in a few words, where none of the frames with these identifiers is

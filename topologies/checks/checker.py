@@ -17,6 +17,7 @@ from topologies.checks.doubles import find_doubles
 from topologies.checks.durable import find_unkept
 from topologies.checks.exclusive import find_conflicts
 from topologies.checks.failover import find_gaps
+from topologies.checks.foreign import find_defects
 from topologies.checks.idle import find_idle
 from topologies.checks.keys import find_unkeyed
 from topologies.checks.messages import find_unequal_limits
@@ -44,6 +45,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
     found = [
         *find_cycles(wiring),
         *find_conflicts(wiring),
+        *find_defects(wiring),
         *find_misplaced(wiring),
         *find_lacking(wiring),
         *find_overloads(wiring),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol
 from bus.key_types import Patterns
 from bus.schema import Where
@@ -22,8 +21,6 @@ def find_unspoken(wiring: Wiring) -> Iterator[Finding]:
         for problem in protocol.problems():
             make = error if problem.is_error else note if problem.is_note else warning
             yield make(problem.where or protocol.where, problem.text)
-        if protocol.key not in PROTOCOLS.ours() and protocol.MAKE and (why := protocol.unmade()):
-            yield error(protocol.where, why)
     yield from _uncarried(wiring)
     yield from _unheard(wiring)
     yield from _two_masters(wiring)

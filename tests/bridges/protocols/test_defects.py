@@ -1,22 +1,16 @@
 """A defect of a protocol: it costs what it was given, is told, and no exception reaches the bus."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from math import inf
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from bridges.protocols import PROTOCOLS
-from bridges.protocols.defects import defect
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import FAILED, Sent, Translator, Turn, Wire
 from bus.ledger import Stats
 from bus.wire.frame import pack
-from tests.topologies.support import GATEWAY, errors
 
 
 class Broken(Translator[bytes]):
@@ -89,53 +83,3 @@ def test_the_place_is_in_the_protocol_and_not_in_what_it_called() -> None:
 def test_one_that_cannot_be_made_says_that_it_is_a_defect_and_where() -> None:
     with pytest.raises(ValueError, match=r"the protocol has a defect: TypeError: .*'more' \(protocol.py:"):
         Whole().translator(Wire("w", "bytes", Stats()))
-
-
-BRIDGE = "bridges: {b: {on: gw, join: [bus: p, {uart: /dev/x, protocol: foreign}]}}\n"
-SIDE = GATEWAY + "buses: {p: {on: gw}}\n" + BRIDGE
-RECORD = """
-from typing import ClassVar
-from bridges.protocols.protocol import Protocol
-
-class Foreign(Protocol):
-    MAKE: ClassVar = "foreign_protocol.translator:Made"
-    key: ClassVar = "foreign"
-    help: ClassVar = "a protocol of others"
-    items: ClassVar = ("bytes",)
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("Made = Translator", "NameError: name 'Translator' is not defined (translator.py:1)"),
-        ("\ndef (", "SyntaxError: invalid syntax (translator.py, line 2)"),
-        (
-            "import bridges.nothing",
-            "ModuleNotFoundError: No module named 'bridges.nothing' (translator.py:1)",
-        ),
-        ("import a_library_that_is_missing", ""),
-        ("Made = dict", ""),
-    ],
-)
-def test_check_tells_of_a_foreign_protocol_that_could_not_run(
-    code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "foreign_protocol"
-    package.mkdir()
-    (package / "protocol.py").write_text(RECORD)
-    (package / "translator.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    entry = EntryPoint("foreign", "foreign_protocol.protocol:Foreign", PROTOCOLS.group)
-    monkeypatch.setitem(vars(PROTOCOLS), "_others", {"foreign": entry})
-    for name in ("", ".protocol", ".translator"):
-        monkeypatch.delitem(sys.modules, f"foreign_protocol{name}", raising=False)
-    found = [one for one in errors(SIDE) if "defect" in one]
-    assert len(found) == bool(words)
-    assert all(one.endswith(f"the protocol has a defect: {words}") for one in found)
-
-
-def test_an_error_without_a_line_of_its_own_has_the_last_place_of_all() -> None:
-    with pytest.raises(ValueError, match="invalid literal") as raised:
-        int("x")
-    assert "(test_defects.py:" in defect(raised.value, "elsewhere.translator")
