@@ -51,7 +51,7 @@ pytestmark = [
     pytest.mark.skipif(
         not Path("/usr/lib/python3/dist-packages/gps").exists(), reason="apt-get install python3-gps"
     ),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(240),
 ]
 WANTED = {
     "gps/GP/GGA/lat": (53.361337, "deg"),
@@ -204,7 +204,7 @@ async def test_three_wires_reach_mqtt_and_nanocat_with_units_and_a_setting_comes
                     turn()
                     return mqtt.values() == cat.values() == wanted
 
-                await until(lambda: heard(WANTED), what="all values at both")
+                await until(lambda: heard(WANTED), 60.0, "all values at both")
                 await page_shows(place, WANTED)
                 await limit_is_written(place, "21.5", mqtt, b"done")
                 await until(lambda: heard(WANTED | {"meter/limit": (21.5, "A")}), what="the new limit")
