@@ -4,7 +4,7 @@ import argparse
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any
@@ -29,6 +29,8 @@ from topologies.writing.files import Joined, New, said, written
 
 LISTEN = "tcp://127.0.0.1:5555"
 LISTEN_S = 2.5  # at each rate
+_PROPOSED: Mapping[str, Mapping[str, Any]] = {"nmea": {"values": True}}
+"""Settings that are proposed for a device that was heard, beside those that its protocol needs."""
 _THERE = "{} is there already: --force overwrites it"
 Ask = Callable[[str, str], str]
 """Asks a question with a default, and returns the answer."""
@@ -142,7 +144,7 @@ def _listened(devices: Iterable[str]) -> Iterator[Joined]:
         heard = listened(device, LISTEN_S, lambda text: print(text, file=sys.stderr))
         print(heard.words, file=sys.stderr)
         protocol = heard.protocol if _stands_alone(heard.protocol) else ""
-        yield Joined(heard.medium, protocol, heard.words, heard.settings)
+        yield Joined(heard.medium, protocol, heard.words, {**_PROPOSED.get(protocol, {}), **heard.settings})
 
 
 def _stands_alone(protocol: str) -> bool:

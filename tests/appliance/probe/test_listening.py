@@ -18,6 +18,7 @@ from bridges.media.can.medium import Can
 from bridges.media.rtnetlink import FD, LISTEN_ONLY, Controller
 from bridges.media.uart.medium import Uart
 from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.nmea.protocol import Nmea
 from bus.errors import BusError
 from tests.bridges.support import PtyPair
 from topologies.loading.loader import loads
@@ -107,6 +108,19 @@ def test_a_scale_with_parity_and_lines_that_end_with_cr_is_proposed_as_it_is(
     ]
     assert side.protocol == Lines(delimiter="\r")
     assert side.medium == Uart(port=str(line.path), baud=115200, data_bits=7, parity="E")
+
+
+def test_a_gps_is_proposed_with_its_place_as_values(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = PtyPair(tmp_path / "tty")
+    said = b"$GPGLL,5321.6802,N,00630.3371,W,092750.000,A,A*48\r\n" * 4
+    monkeypatch.setattr("appliance.probe.listening._heard", lambda *_: [said])
+    assert main(["create", "-", "--gateway", "gw", "--yes", "--listen-to", str(line.path)]) == 0
+    line.close()
+    text = capsys.readouterr().out
+    (side,) = [one for one in loads(text).bridges["media"].at("gw") if one.medium is not None]
+    assert side.protocol == Nmea(values=True)
 
 
 @pytest.mark.parametrize(
