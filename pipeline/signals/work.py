@@ -4,7 +4,7 @@ A batch of each kind of work has the columns of its schema, which Spark has as D
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from pipeline.signals.blocks import KEYS, Block
 
 Array = npt.NDArray[Any]
 
+_ROWS: Final = 1 << 16
 _TYPES: Final = {"BIGINT": pa.int64(), "STRING": pa.string(), "DOUBLE": pa.float64()}
 _KEYED: Final = dict.fromkeys(KEYS, "STRING")
 _WORTH: Final = {"value": "DOUBLE", "text": "STRING"}
@@ -65,17 +66,38 @@ class Long(Work):
     columns = LONG
 
     def __call__(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-        for block in blocks:
-            count = len(block.ts_ns)
-            same = [constant(text, count) for text in block.keys]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(block.ts_ns), *same, *worth(block)], schema=schema(LONG)
-            )
+        for some in _gathered(blocks):
+            counts = [len(block.ts_ns) for block in some]
+            times = pa.array(np.concatenate([block.ts_ns for block in some]))
+            columns = _joined([worth(block) for block in some])
+            yield pa.RecordBatch.from_arrays([times, *_keys(some, counts), *columns], schema=schema(LONG))
 
 
-def constant(text: str, count: int) -> pa.Array:
-    """Return a column of one text."""
-    return pa.array([text], pa.string()).take(pa.array(np.zeros(count, np.int32)))
+def _gathered(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Yield blocks together, as many as have `_ROWS` rows: a batch for each of 10,000 signals, of a few rows,
+    costs more than the rows."""
+    held, count = list[Block](), 0
+    for block in blocks:
+        held.append(block)
+        count += len(block.ts_ns)
+        if count >= _ROWS:
+            yield held
+            held, count = [], 0
+    if held:
+        yield held
+
+
+def _keys(blocks: Sequence[Block], counts: Sequence[int]) -> list[pa.Array]:
+    """Return the columns of the keys of blocks, which have so many rows each."""
+    at = pa.array(np.repeat(np.arange(len(blocks), dtype=np.int32), counts))
+    return [
+        pa.array(texts, pa.string()).take(at) for texts in zip(*(block.keys for block in blocks), strict=True)
+    ]
+
+
+def _joined(parts: Iterable[Sequence[pa.Array]]) -> list[pa.Array]:
+    """Return columns one below the other."""
+    return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
 
 def worth(block: Block) -> tuple[pa.Array, pa.Array]:
@@ -195,11 +217,13 @@ class Bins(Work):
         self.width_ns = width_ns
 
     def __call__(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-        for block in blocks:
-            yield self.batch(block)
+        for some in _gathered(blocks):
+            parts = [self._windows(block) for block in some]
+            keys = _keys(some, [len(part[0]) for part in parts])
+            yield pa.RecordBatch.from_arrays([*keys, *_joined(parts)], schema=schema(BINS))
 
-    def batch(self, block: Block) -> pa.RecordBatch:
-        """Return the rows of a block."""
+    def _windows(self, block: Block) -> list[pa.Array]:
+        """Return the columns of the windows of a block, but for its keys."""
         column = Column.of(block)
         bins = column.ts_ns // self.width_ns
         firsts = np.flatnonzero(np.concatenate([[True], bins[1:] != bins[:-1]]))
@@ -215,18 +239,14 @@ class Bins(Work):
             pa.nulls(len(firsts), pa.string()) if column.texts is None else column.texts.take(pa.array(lasts))
         )
         last = column.numbers[lasts]
-        return pa.RecordBatch.from_arrays(
-            [
-                *(constant(text, len(firsts)) for text in block.keys),
-                pa.array(bins[firsts] * self.width_ns),
-                pa.array(lasts - firsts + 1),
-                pa.array(counts),
-                pa.array(np.add.reduceat(zeros, firsts), mask=none),
-                pa.array(least, mask=none),
-                pa.array(most, mask=none),
-                pa.array(column.ts_ns[lasts]),
-                pa.array(last, mask=np.isnan(last)),
-                texts,
-            ],
-            schema=schema(BINS),
-        )
+        return [
+            pa.array(bins[firsts] * self.width_ns),
+            pa.array(lasts - firsts + 1),
+            pa.array(counts),
+            pa.array(np.add.reduceat(zeros, firsts), mask=none),
+            pa.array(least, mask=none),
+            pa.array(most, mask=none),
+            pa.array(column.ts_ns[lasts]),
+            pa.array(last, mask=np.isnan(last)),
+            texts,
+        ]

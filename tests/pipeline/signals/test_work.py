@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.signals.blocks import Block
-from pipeline.signals.work import BINS, LONG, SUMS, Bins, Long, Sums, ddl, schema
+from pipeline.signals.work import BINS, LONG, SUMS, Bins, Long, Sums, Work, ddl, schema
 from tests.pipeline.signals.signals_support import MS, START_NS
 
 Value = float | str | None
@@ -88,3 +88,17 @@ def test_windows_are_those_of_a_loop() -> None:
         assert row["sum"] == (pytest.approx(sum(numbers)) if numbers else None)
         last = some[-1][2]
         assert row["last_text"] == (last if isinstance(last, str) else None)
+
+
+@pytest.mark.parametrize("work", [Long(), Sums(1500), Bins(MS)], ids=lambda one: type(one).__name__)
+def test_many_signals_with_a_few_values_are_a_few_batches(work: Work) -> None:
+    """Spark and Parquet take longer for a batch than for some hundred rows."""
+    some = [block([float(number), "on"], [0, 5])._replace(signal=f"S{number}") for number in range(300)]
+    found = [row for batch in work(iter(some)) for row in batch.to_pylist()]
+    assert found == [row for one in some for batch in work([one]) for row in batch.to_pylist()]
+    assert len(list(work(iter(some)))) == 1
+
+
+def test_many_values_are_several_batches() -> None:
+    some = [block([1.0] * 50_000, [0] * 50_000)] * 4
+    assert [batch.num_rows for batch in Long()(some)] == [100_000, 100_000]
