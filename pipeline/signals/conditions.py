@@ -1,7 +1,7 @@
 """Conditions over signals, such as `engine/rpm > 3000 and gearbox/gear = 'Drive'`. Pure.
 
 A condition is SQL in which a word is the end of a signal's name, if it is no word of SQL and no function. A
-signal whose name has other characters stands in backticks.
+signal whose name has other characters stands in backticks, and a text in single or double quotes.
 """
 
 import re
@@ -9,7 +9,12 @@ from collections.abc import Container
 from typing import Final, NamedTuple
 
 _WORD: Final = re.compile(
-    r"(?P<text>'(?:[^']|'')*')|(?P<number>\d[\w.]*)|`(?P<quoted>[^`]+)`|(?P<word>[A-Za-z_][\w.]*(?:/[\w.]+)*)(?P<call>\s*\()?"
+    r"(?P<text>'(?:[^'\\]|\\.)*')|(?P<number>\d[\w.]*)|`(?P<quoted>[^`]+)`"
+    r"|(?P<word>[^\W\d][\w.]*(?:/[\w.]+)*)(?P<call>\s*\()?",
+    re.DOTALL,
+)
+_QUOTED: Final = re.compile(
+    r"""`[^`]*`|(?P<quote>['"])(?P<inner>(?:(?!(?P=quote)|\\).|\\.|(?P=quote){2})*)(?P=quote)""", re.DOTALL
 )
 _SAME: Final = r"=|==|<=>|<>|!=|<=|>=|<|>"
 _BEFORE_TEXT: Final = re.compile(
@@ -59,6 +64,7 @@ def parse(text: str, texts: Container[str] = ()) -> Condition:
     `texts` everywhere; else for its number.
     """
     names = dict[str, int]()
+    given, text = text, _QUOTED.sub(_in_single_quotes, text)
 
     def replaced(found: re.Match[str]) -> str:
         name = found["quoted"] or found["word"]
@@ -69,8 +75,22 @@ def parse(text: str, texts: Container[str] = ()) -> Condition:
 
     sql = _WORD.sub(replaced, text)
     if not names:
-        raise ValueError(f"{text}: no signal is in it; give a condition such as engine/rpm > 3000")
+        raise ValueError(f"{given}: no signal is in it; give a condition such as engine/rpm > 3000")
     return Condition(tuple(names), sql)
+
+
+def _in_single_quotes(found: re.Match[str]) -> str:
+    """Return a text in single quotes, as all engines take it: some join `'it''s'` to `its`."""
+    quote = found["quote"]
+    if not quote:
+        return found[0]
+    inner = re.sub(rf"\\.|{quote}{quote}|'", lambda part: _escaped(part[0]), found["inner"], flags=re.DOTALL)
+    return f"'{inner}'"
+
+
+def _escaped(part: str) -> str:
+    """Return a part of a text as it stands in single quotes: an escape, a doubled quote, or `'`."""
+    return part if part[0] == "\\" else part[0] if part[0] == '"' else "\\'"
 
 
 def _is_text(text: str, found: re.Match[str]) -> bool:

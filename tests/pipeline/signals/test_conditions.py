@@ -16,7 +16,12 @@ from pipeline.signals.conditions import parse
         ),
         ("abs(a) < b / 2 or a is null", ("a", "b"), "abs(s0) < s1 / 2 or s0 is null"),
         ("`a b/c-d` in ('x', 'rpm')", ("a b/c-d",), "t0 in ('x', 'rpm')"),
-        ("gps.lat > 1e3 and 'it''s a' <> x/y.z", ("gps.lat", "x/y.z"), "s0 > 1e3 and 'it''s a' <> t1"),
+        ("gps.lat > 1e3 and 'it''s a' <> x/y.z", ("gps.lat", "x/y.z"), "s0 > 1e3 and 'it\\'s a' <> t1"),
+        (r"gear = 'it\'s' and a > 1", ("gear", "a"), r"t0 = 'it\'s' and s1 > 1"),
+        ('gear = "Drive" and rpm > 1', ("gear", "rpm"), "t0 = 'Drive' and s1 > 1"),
+        ('''"it's ""a" = gear or x rlike "\\d'"''', ("gear", "x"), r"""'it\'s "a' = t0 or t1 rlike '\d\''"""),
+        ("`it's` > 1 and gear <> ''", ("it's", "gear"), "s0 > 1 and t1 <> ''"),
+        ("außen > 3 and Größe/Öl.t < 1", ("außen", "Größe/Öl.t"), "s0 > 3 and s1 < 1"),
         ("'Drive' = gear or gear >= 'E'", ("gear",), "'Drive' = t0 or t0 >= 'E'"),
         ("lower(gear) = 'drive' and abs(gear) < 3", ("gear",), "lower(t0) = 'drive' and abs(s0) < 3"),
         (
