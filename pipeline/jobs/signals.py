@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bus.extras import absent
 from bus.needs import Library
+from capture.schema import Kind
 from pipeline.errors import PipelineError
 from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
@@ -123,12 +124,13 @@ def _source(capture: OpenCapture) -> "Source":
     return Source(capture.spark, capture.directory, capture.span, capture.rows)
 
 
-def complete(found: "Wanted", capture: OpenCapture) -> "Wanted":
-    """Return what is wanted with what the capture tells: its names, and where messages enter."""
+def complete(found: "Wanted", capture: OpenCapture, by_wire: bool = False) -> "Wanted":
+    """Return what is wanted with what the capture tells: its names, and where messages enter. Frames on wires
+    count if there is a database, or `by_wire`."""
     from pipeline.signals.databases import roots
     from pipeline.signals.places import chosen
 
-    places = chosen(capture.inventory(), by_wire=bool(found.databases))
+    places = chosen(capture.inventory(), by_wire=by_wire or bool(found.databases))
     known = tuple(roots(sorted(capture.names.roots)))
     return found._replace(roots=known, names=capture.names, places=places)
 
@@ -141,7 +143,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
         held, asked = _inside(options, source, asked, Progress(quiet=False))
         first = [Table("intervals", f"When {options.where}", held, options.limit)]
     wanted = _episodes if options.episodes else _windows if options.resample_ms else _table
-    return [*first, wanted(options, source, asked)]
+    return [*first, wanted(options, capture, asked)]
 
 
 def _inside(
@@ -169,7 +171,8 @@ def _inside(
         places[fits[0]] = its
         if others:
             more = ", ".join(one.said() for one in others[:5])
-            tell(f"--where: {fits[0]} is that of {its.said()}; it is on {more} too (--gateway chooses)")
+            choose = "--gateway, or --dbc WHERE=FILE, chooses"
+            tell(f"--where: {fits[0]} is that of {its.said()}; it is on {more} too ({choose})")
         if not its.are_numbers:
             texts.add(end)
     held = signals.intervals(signals.heard_at(rows, places), parse(options.where, texts))
@@ -181,18 +184,18 @@ def _inside(
     return held, asked._replace(inside=tuple(spans))
 
 
-def _episodes(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+def _episodes(options: argparse.Namespace, capture: OpenCapture, asked: "Wanted") -> Table:
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals.episodes import Episodes
     from pipeline.signals.pieces import done
 
-    parts = cached(done(source, asked, Episodes(options.gap_ms)))
+    parts = cached(done(_source(capture), asked, Episodes(options.gap_ms)))
     found = signals.episodes(parts, options.gap_ms)
     return Table("episodes", "Gaps of signals, and values out of range", found, options.limit)
 
 
-def _windows(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+def _windows(options: argparse.Namespace, capture: OpenCapture, asked: "Wanted") -> Table:
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals import output
@@ -200,35 +203,37 @@ def _windows(options: argparse.Namespace, source: "Source", asked: "Wanted") -> 
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Bins
 
-    bins = done(source, asked, Bins(round(options.resample_ms * 1e6)))
+    bins = done(_source(capture), asked, Bins(round(options.resample_ms * 1e6)))
     windows = cached(signals.resampled(bins))
     if options.output:
         output.write_windows(windows, options.output, options.delta)
     return Table("windows", "Signals by window of time", windows.orderBy("start_ns", *KEYS), options.limit)
 
 
-def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+def _table(options: argparse.Namespace, capture: OpenCapture, asked: "Wanted") -> Table:
     from pipeline.cache import cached
     from pipeline.signals import output
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Sums
 
+    source = _source(capture)
     if options.output:
         sums = output.write(source, asked, options.output, options.wide, options.delta, options.gap_ms)
     else:
         sums = cached(done(source, asked, Sums(options.gap_ms)))
-    if options.dbc and not (asked.ends or options.where) and not sums.head(1):
-        return _strangers(options, source, asked)
+    has_can = options.dbc or any(row.kind == Kind.WIRE for row in capture.inventory())
+    if has_can and not (asked.ends or options.where) and not sums.head(1):
+        return _strangers(options, source, complete(asked, capture, by_wire=True))
     return _shown(options, sums, "signals", "Signals: how many values, when, and the last one")
 
 
 def _strangers(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
-    """Return, for who named a database that is of no use, which identifiers there are."""
+    """Return, for who named no database, or one that is of no use, which identifiers there are."""
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Sums
 
     sums = done(source, asked._replace(strangers=True), Sums(options.gap_ms))
-    title = "No value. Identifiers of CAN that no database has, and lengths of their frames"
+    title = "No value. Identifiers of CAN that no database (--dbc) has, and lengths of their frames"
     return _shown(options, sums, "strangers", title)
 
 

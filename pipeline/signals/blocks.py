@@ -185,7 +185,8 @@ class Reader:
                 if (one.is_on(bus) if root is None else one.is_below(root, bus))
             ]
             messages = {message.identifier: message for one in reversed(some) for message in one.messages}
-            self._decoders[key] = Decoder(messages.values()) if messages else None
+            is_of_use = messages or self.wanted.strangers
+            self._decoders[key] = Decoder(messages.values()) if is_of_use else None
         return self._decoders[key]
 
     def _wire(self, bus: str, at: Moments, data: pa.Array) -> Iterator[Block]:

@@ -100,6 +100,17 @@ def test_where_nothing_is_found_the_identifiers_of_frames_are_shown(
     ]
 
 
+@pytest.mark.engines(SPARK, SAIL)
+@pytest.mark.parametrize("has_database", [False, True])
+def test_of_a_wire_without_a_database_of_its_own_the_identifiers_are_shown(
+    spark: "SparkSession", tmp_path: Path, has_database: bool
+) -> None:
+    capture_of(tmp_path, {"gw-a": [Seen(ms, 0x200, b"abc") for ms in range(3)]})
+    words = ["--dbc", f"can9={written(tmp_path, CAR)}"] if has_database else []
+    (found,) = of(spark, tmp_path, JOB.parsed(str(tmp_path), *words))
+    assert [(row["bus"], row["signal"], row["rows"]) for row in found] == [("can can0", "0x200", 3)]
+
+
 def test_a_watch_writes_the_values_of_each_batch(spark: "SparkSession", root: Path, tmp_path: Path) -> None:
     options = find("watch").parsed(str(root), "--output", "x", "--signals", "--dbc", str(root / "car.dbc"))
     days = str(root / "capture")

@@ -14,6 +14,7 @@ from bridges.items import EXTENDED
 from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
 from bus.wire.notation import pattern_of
+from capture.schema import Kind
 from pipeline.errors import PipelineError
 from pipeline.signals.blocks import Block, Reader, Wanted, ends_with
 from pipeline.signals.databases import databases
@@ -75,6 +76,12 @@ def test_frames_that_no_database_has_are_told_by_identifier(car: Wanted) -> None
         ("gw-a", "can can0", "car", "0x18fef100x", "B"),
     ]
     assert shown([one, other]) == {"car/0x201": [2.0], "car/0x18fef100x": [3.0]}
+
+
+def test_without_a_database_all_frames_on_a_wire_are_strangers() -> None:
+    places = {"gw-a": frozenset({RowPlace("bridge joint", "can can0", 0, Kind.WIRE)})}
+    rows = [Seen(1, 0x200, GEAR), Seen(2, 0x200, GEAR), Seen(3, "plant/temp", b"7")]
+    assert shown(blocks_of(rows, Wanted(strangers=True, places=places))) == {"0x200": [2.0, 2.0]}
 
 
 def test_the_usual_root_is_only_a_guess(car: Wanted) -> None:
