@@ -117,7 +117,8 @@ def survey(source: Path, choose: Choice) -> Survey:
         told = list(found.told.lines())
     known = [name for name, count in channels.items() if count]
     if not known:
-        raise CaptureError(f"{source}: no such frames in it: leave out one of --hub, --bus and --dir")
+        chosen = "no such frames in it: leave out one of --hub, --bus and --dir"
+        raise CaptureError(f"{source}: {chosen if any(choose) else 'no CAN frames in it'}")
     if len(known) > 1:
         lines = [f"  --bus '{name}': {channels[name]} frames" for name in sorted(known)]
         raise CaptureError("\n".join([f"{source}: seen on several channels; say which:", *lines]))

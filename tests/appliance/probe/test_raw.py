@@ -102,6 +102,9 @@ def test_frames_of_a_hub_and_a_segment_are_chosen(tmp_path: Path) -> None:
                 survey(source, choice)
     with pytest.raises(CaptureError, match="no such frames in it"):  # a log has no hub
         survey(tmp_path / "a.log", Choice("file a.log"))
+    (tmp_path / "empty.log").write_text("")
+    with pytest.raises(CaptureError, match=r"no CAN frames in it$"):
+        survey(tmp_path / "empty.log", Choice())
 
 
 def test_a_segment_is_chosen_by_its_whole_name() -> None:
