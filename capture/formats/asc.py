@@ -166,6 +166,8 @@ class Writer:
 
 def _line(channel: int, way: str, data: bytes, *row: Any) -> str:
     number, size, marks, is_fd = row
+    if number & ERROR:
+        return f"{channel}  ErrorFrame"
     word = f"{number & IDENTIFIER:X}{'x' if number & EXTENDED else ''}"
     octets = data[:size].hex(" ").upper()
     if is_fd:

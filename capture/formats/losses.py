@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from bus.wire.identifier import ERROR
 from capture.formats.format import Format
 from capture.formats.source import LeftOut
 from capture.frames import CLASSIC_DATA, Flags, Frames
@@ -17,9 +18,16 @@ OF_ERRORS: Final[Mapping[str, tuple[str, bool, Callable[[Frames], Flags]]]] = {
     "remote": ("that are remote ones, too", False, lambda frames: frames.is_remote),
     "extended": ("with the mark of extended identifiers", True, lambda frames: frames.is_extended),
     "sent": ("that were sent", True, lambda frames: frames.is_sent),
+    "details": ("with details", True, lambda frames: _has_details(frames)),
 }
 """The sorts of error frames that a format may not tell: in words, whether they are written all the same, and
 which frames are of the sort."""
+
+
+def _has_details(frames: Frames) -> Flags:
+    """Return which frames say more than that there was an error."""
+    says = (frames.ids != ERROR) | (frames.sizes != CLASSIC_DATA) | (frames.marks != 0)
+    return says | frames.is_fd | frames.is_sent | frames.data.any(axis=1)
 
 
 def _date(ts_ns: int) -> str:

@@ -41,7 +41,7 @@ FORMATS: Final = (
         naming="capture.formats.columns:numbered",
         looks=rb"^(date \w+ \w+ \d|base (hex|dec))",
         step_ns=1000,
-        errors=False,
+        errors_lack=("details",),
         relative=True,
     ),
     Format(

@@ -32,6 +32,8 @@ def one_frame(random: Random, form: Format) -> tuple[int, int, int, bool, bytes]
         return identifier, size, random.choice((0, SWITCH, SWITCH | STATE)), True, random.randbytes(size)
     if sort == 1 and form.remote:
         return identifier | REMOTE, random.randrange(9), 0, False, b""
+    if sort == 2 and "details" in form.errors_lack:
+        return ERROR, 8, 0, False, bytes(8)
     if sort == 2 and form.errors:
         return random.choice((1, 4, 0x40)) | ERROR, 8, 0, False, random.randbytes(8)
     if sort == 3 and form.codes:

@@ -182,7 +182,7 @@ def test_what_a_format_cannot_hold_is_told(form: Format) -> None:
         (form.remote, frames.is_remote, "remote frames"),
         (form.errors, frames.is_error, "error frames"),
     ):
-        assert (f"{int(which.sum())} {word}" in lines) == (not held)
+        assert (f"{int(which.sum())} {word}, which" in lines) == (not held)
     assert ("frames that were sent" in lines) == (not form.directions)
     assert ("channels" in lines) == (not form.channels)
     assert ("length codes" in lines) == (not form.codes)
