@@ -19,9 +19,11 @@ _STORES: Final = ("s3", "s3a")
 
 def check(url: str) -> None:
     """Raise `PipelineError`, with the address, if nobody listens at any host of a URL, or of the server that
-    the settings of an object store name."""
+    the settings of an object store name; or if it names no bucket of one."""
     address = urlsplit(url)
     if address.scheme in _STORES:
+        if not address.netloc:
+            raise PipelineError(f"{url}: no bucket in it: give s3://BUCKET/PREFIX")
         server = by_url.endpoint(url)
         if server:
             _check(server, f"{by_url.bare(url)}: {server}")

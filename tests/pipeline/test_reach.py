@@ -53,3 +53,9 @@ def test_the_server_of_a_store_is_named(by_url: bool, there: int, monkeypatch: p
 def test_what_has_no_address_is_left_to_the_engine(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     reach.check(url)
+
+
+@pytest.mark.parametrize("url", ["s3://", "s3a:///capture", "s3://?scheme=http"])
+def test_a_store_without_a_bucket_is_one_line(url: str) -> None:
+    with pytest.raises(PipelineError, match="no bucket in it"):
+        reach.check_place(url)
