@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def process(options: argparse.Namespace) -> int:
     """Load, and print what was added. Returns 3 if a file was left out because it cannot be read."""
     place.check_table("--to", options.to, options.directory)
+    place.check(options.to)
     table = _table(options.to, options.delta)
     if is_remote(options.directory):
         raise PipelineError(f"{options.directory}: load works on a directory of this machine")
