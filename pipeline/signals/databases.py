@@ -46,13 +46,17 @@ def tokens_of(word: str) -> Tokens | None:
 
 
 def databases(words: Sequence[str]) -> list[Database]:
-    """Read what `--dbc [WHERE=]FILE` names. Raises `PipelineError`."""
+    """Read what `--dbc [WHERE=]FILE` names: those of one place first. Raises `PipelineError`.
+
+    Of several messages with one identifier the first counts.
+    """
     found = dict[str, dict[int, Message]]()
     for word in words:
         where, file = _parted(word)
         for message in _read(file).messages.values():
             found.setdefault(where, {}).setdefault(message.identifier, message)
-    return [Database(where, tuple(messages.values())) for where, messages in found.items()]
+    made = [Database(where, tuple(messages.values())) for where, messages in found.items()]
+    return sorted(made, key=lambda one: not one.where)
 
 
 def _parted(word: str) -> tuple[str, str]:
@@ -61,10 +65,17 @@ def _parted(word: str) -> tuple[str, str]:
 
 
 def flaws(words: Sequence[str]) -> Iterator[str]:
-    """Yield what is wrong in the databases that can be read. Raises `PipelineError`."""
+    """Yield what is wrong in the databases that can be read, and which messages stand behind those of another
+    file. Raises `PipelineError`."""
+    firsts = dict[tuple[str, int], Message]()
     for word in words:
-        _, file = _parted(word)
-        yield from (plain(f"--dbc {file}: {text}") for text in flaws_of(_read(file)))
+        where, file = _parted(word)
+        database = _read(file)
+        yield from (plain(f"--dbc {file}: {text}") for text in flaws_of(database))
+        pairs = [(firsts.setdefault((where, one.identifier), one), one) for one in database.messages.values()]
+        if behind := [f"{one.name} of {first.name}" for first, one in pairs if first != one]:
+            said = f"messages with identifiers of others before, which count: {behind[0]}"
+            yield plain(f"--dbc {file}: {len(behind)} {said}")
 
 
 def _read(file: str) -> layout.Database:

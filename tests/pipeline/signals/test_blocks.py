@@ -17,7 +17,7 @@ from bus.wire.notation import pattern_of
 from capture.schema import Kind
 from pipeline.errors import PipelineError
 from pipeline.signals.blocks import Block, Reader, Wanted, ends_with
-from pipeline.signals.databases import databases
+from pipeline.signals.databases import databases, flaws
 from pipeline.signals.places import RowPlace
 from tests.bridges.protocols.dbc.dbc_support import CAR, SAIL, WHOLE, fast, written
 from tests.pipeline.signals.signals_support import MS, START_NS, Seen, batch_of, blocks_of, shown
@@ -104,6 +104,20 @@ def test_a_database_may_be_for_a_pattern_or_a_segment(tmp_path: Path) -> None:
     }.items():
         found = shown(blocks_of(rows, Wanted(tuple(databases([f"{where}={path}"])))))
         assert {name for name in found if name.endswith("Oil")} == names
+
+
+def test_of_two_messages_with_one_identifier_that_of_the_place_counts_then_the_first(tmp_path: Path) -> None:
+    pytest.importorskip("cantools")
+    car = str(written(tmp_path, CAR))
+    (tmp_path / "b").mkdir()
+    other = str(written(tmp_path / "b", CAR.replace("Gearbox", "Box")))
+    for words, name in {
+        (car, other): "Gearbox", (other, car): "Box", (car, f"can0={other}"): "Box", (car, car): "Gearbox",
+    }.items():  # fmt: skip
+        found = shown(blocks_of([Seen(1, "car/0x200", GEAR)], Wanted(tuple(databases(words)))))
+        assert {one.split("/")[1] for one in found} == {name}
+        told = [line for line in flaws(words) if "identifier" in line]
+        assert len(told) == (words in ((car, other), (other, car)))
 
 
 def test_a_database_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
