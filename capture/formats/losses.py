@@ -27,7 +27,8 @@ which frames are of the sort."""
 def _has_details(frames: Frames) -> Flags:
     """Return which frames say more than that there was an error."""
     says = (frames.ids != ERROR) | (frames.sizes != CLASSIC_DATA) | (frames.marks != 0)
-    return says | frames.is_fd | frames.is_sent | frames.data.any(axis=1)
+    found: Flags = says | frames.is_fd | frames.is_sent | frames.data.any(axis=1)
+    return found
 
 
 def _date(ts_ns: int) -> str:
