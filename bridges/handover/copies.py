@@ -69,9 +69,11 @@ class EarlyCopies:
     def heard(self, frame: bytes, number: int) -> None:
         """Note the number that another candidate gave to a frame.
 
-        Numbers that it skips are those of frames like this one whose copies have not come.
+        Numbers that it skips are those of frames like this one whose copies have not come, but for the first
+        number that we hear of a content after our start: those before it are of frames before that.
         """
-        count = min(self.stamps.heard(frame, number), SKIPPED)
+        most = 1 if self.stamps.doubts(frame) else SKIPPED
+        count = min(self.stamps.heard(frame, number), most)
         if not count:
             return
         content = self._content(frame)

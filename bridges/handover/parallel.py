@@ -1,7 +1,7 @@
 """The entrance of a bridge that all its gateways forward at once: receivers keep the first copy of a message.
 
 Copies are known by their envelopes (docs/failover.md#parallel). A message that comes without one is stamped
-alike by all candidates. A candidate that has just started does not know which numbers are in use, so for 10 s
+alike by all candidates. A candidate that has just started does not know which numbers are in use, so for 14 s
 it keeps back what it is not sure of, until another candidate's copy says the number.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bridges.handover.copies import EarlyCopies
 from bridges.handover.entrance import ALONE, GatedSide, KeysOf, Rank
-from bridges.handover.stamps import Stamps
+from bridges.handover.stamps import LIFE_S, Stamps
 from bridges.holdoff import STEP_S
 from bus.ledger import Stats
 from bus.wire.batch import Batch, batch_of, from_payloads, payloads
@@ -43,8 +43,8 @@ class Parallel:
         self.forwarding = True
         self._clock, self._origin = clock, origin
         self._ours = origin.to_bytes(4, "big")
-        self._wait_s = STEP_S * (rank.number + 1)  # each candidate later than the one before it
-        self._copies = EarlyCopies(Stamps())
+        self._wait_s = STEP_S * (rank.of + rank.number)  # later than others hold theirs; each at its own time
+        self._copies = EarlyCopies(Stamps(young_s=LIFE_S))
         self._copies.advance(clock())
         self._kept: deque[_Kept] = deque()
         self._timer: TimerHandle | None = None

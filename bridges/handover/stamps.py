@@ -6,26 +6,30 @@ from collections.abc import Sequence
 from bus.wire.batch import Buffer
 
 _U32 = 0xFFFFFFFF
-LIFE_S = 20.0  # twice as long as a receiver remembers a key, at most (`bridges.rules.Seen`)
-YOUNG_S = 10.0  # what was stamped before we listened may be remembered for so long
+LIFE_S = 14.3
+"""Longer than a receiver remembers a key (`bridges.rules.Seen`), and no time at which readings come again: two
+candidates that hear one a little apart must both know of the one before, or neither."""
+YOUNG_S = 10.0  # a receiver may remember for so long what was stamped before we listened
 CAP = 1 << 17
 _JUMP = 1 << 20
+_LIFE = int(LIFE_S * 1000) << 32
 
 
 class Stamps:
     """Sequence numbers for frames without envelopes: CRC-32 of the frame, then the next that is free.
 
-    A content's numbers are remembered for 20 to 40 s after it last came, which is longer than anyone
-    remembers the key, so that equal readings are told apart at every spacing. Bounded by `cap` numbers.
+    A content's numbers are forgotten `LIFE_S` after it last came, however long a candidate has run, so that
+    all give the same ones, and equal readings are told apart at every spacing. Bounded by `cap` numbers.
+    `young_s`: until then it does not know what was used before.
     """
 
-    def __init__(self, cap: int = CAP) -> None:
-        self._young: dict[int, int] = {}  # a number in use, and where to look for a free one
+    def __init__(self, cap: int = CAP, young_s: float = YOUNG_S) -> None:
+        self._young: dict[int, int] = {}  # a number in use: since when, and where to look for a free one
         self._old: dict[int, int] = {}
-        self._half = cap // 2
+        self._half, self._young_s = cap // 2, young_s
         self._turned_s = float("-inf")
         self._born_s: float | None = None
-        self._now = 0.0
+        self._now, self._since = 0.0, 0
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
@@ -36,7 +40,7 @@ class Stamps:
 
     def advance(self, now: float) -> None:
         """Note the time. Call it once a batch."""
-        self._now = now
+        self._now, self._since = now, int(now * 1000) << 32
         if self._born_s is None:
             self._born_s = now
         if now - self._turned_s >= 2 * LIFE_S:
@@ -49,14 +53,14 @@ class Stamps:
     def next(self, frame: Buffer) -> int | None:
         """Return the number for this frame, in use from now on; None if another may just have used it.
 
-        That is so for 10 s from the beginning, for contents that no candidate was heard to stamp since.
+        That is so for `young_s` from the beginning, for contents that no candidate was heard to stamp since.
         """
         return None if self.doubts(frame) else self.take(frame)
 
     @property
     def is_young(self) -> bool:
         """Whether others may know numbers that were used before we listened."""
-        return self._born_s is not None and self._now - self._born_s < YOUNG_S
+        return self._born_s is not None and self._now - self._born_s < self._young_s
 
     def doubts(self, frame: Buffer) -> bool:
         """Tell whether another may just have used the number that this frame would get."""
@@ -99,7 +103,8 @@ class Stamps:
         return is_free and len(set(firsts)) == len(firsts)
 
     def _use_all(self, firsts: list[int]) -> None:
-        self._young.update(zip(firsts, [(number + 1) & _U32 for number in firsts], strict=True))
+        since = self._since
+        self._young.update(zip(firsts, [since | (number + 1) & _U32 for number in firsts], strict=True))
 
     def heard(self, frame: Buffer, number: int) -> int:
         """Continue behind `number`, with which another candidate has stamped this frame.
@@ -115,8 +120,10 @@ class Stamps:
         return skipped + 1
 
     def _after(self, number: int) -> int:
-        found = self._young.get(number)
-        return self._old.get(number, number) if found is None else found
+        found = self._young.get(number) or self._old.get(number)
+        if found is None or self._since - found >= _LIFE:
+            return number
+        return found & _U32
 
     def _use(self, first: int, number: int) -> None:
-        self._young[first] = self._young[number] = (number + 1) & _U32
+        self._young[first] = self._young[number] = self._since | (number + 1) & _U32

@@ -9,6 +9,7 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.handover.entrance import Rank
+from bridges.handover.stamps import LIFE_S
 from bridges.policy import Policy
 from bridges.rules import Seen
 from bridges.simulate.loop import run
@@ -203,6 +204,42 @@ def test_every_message_arrives_once(
     run(live())
 
 
+@pytest.mark.parametrize("hold_s", [0.0, 0.04])
+@pytest.mark.parametrize("begun_s", [3.0, 17.0])
+@pytest.mark.parametrize("period_s", [0.5, 12.0, 25.0])
+def test_equal_readings_arrive_once_whenever_each_copy_has_begun(
+    period_s: float, begun_s: float, hold_s: float
+) -> None:
+    """Other frames pass each second. The second copy begins later, and then the first one anew."""
+
+    async def live() -> None:
+        world = World(1, True, VALUES["one constant"], hold_s)
+
+        async def pass_time(seconds: float) -> None:
+            world.value = VALUES["numbered"]
+            for _ in range(int(seconds) or 1):
+                await world.work(1, 0.0)
+                await asyncio.sleep(min(seconds, 1.0))
+            world.value = VALUES["one constant"]
+
+        async def readings() -> None:
+            for _ in range(6):
+                await world.work(1, 0.0)
+                await pass_time(period_s)
+
+        await readings()
+        await pass_time(begun_s)
+        for number in (1, 0):
+            world.kill(number)
+            world.copies[number] = Copy(number, world.trunks, hold_s)
+            await readings()
+            await pass_time(LIFE_S)
+        await world.rest()
+        world.check()
+
+    run(live())
+
+
 @pytest.mark.parametrize(
     ("bare", "hold_s", "least", "most"),
     [(False, 0.0, 2.0, 2.0), (True, 0.0, 2.0, 2.0), (False, 0.04, 1.0, 1.02), (True, 0.04, 1.0, 1.2)],
@@ -217,7 +254,7 @@ def test_two_copies_cost_twice_the_bytes_and_next_to_nothing_where_all_hear(
 
     async def live() -> None:
         world = World(1, bare, VALUES["numbered"], hold_s)
-        await asyncio.sleep(11.0)
+        await asyncio.sleep(LIFE_S)
         await world.work(400)
         await world.rest()
         world.check()
