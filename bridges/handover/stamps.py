@@ -7,8 +7,8 @@ from bus.wire.batch import Buffer
 
 _U32 = 0xFFFFFFFF
 LIFE_S = 14.3
-"""Longer than a receiver remembers a key (`bridges.rules.Seen`), and no time at which readings come again: two
-candidates that hear one a little apart must both know of the one before, or neither."""
+"""Longer than a receiver remembers a key (`bridges.rules.Seen`), and no time at which readings come again:
+two candidates that hear one a little apart must both know of the one before, or neither."""
 YOUNG_S = 10.0  # a receiver may remember for so long what was stamped before we listened
 CAP = 1 << 17
 _JUMP = 1 << 20

@@ -88,7 +88,8 @@ class Medium(Record):
 
     The constructor raises ValueError for wrong settings. `key` names the medium in files. `help` describes it
     in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
-    hear what the active bridge sends, for example on a line between two devices. `opaque` is True if it
+    hear what the active bridge sends, for example on a line between two devices. `asks` is True if a link
+    asks each device for what it has, also without a protocol, so that one alone may. `opaque` is True if it
     carries messages that are no frames, as a bus does. `selective` is True if a link hears only what it asks
     for. `named` is True if a link writes tokens by name. `plain` is True if it carries no envelopes, so that
     it cannot be a trunk. `signs` is True if a link takes `keys`, with which it signs what it sends on a
@@ -109,6 +110,7 @@ class Medium(Record):
     help: ClassVar[str]
     words: ClassVar[tuple[Word, ...]] = ()
     deaf: ClassVar[bool] = False
+    asks: ClassVar[bool] = False
     opaque: ClassVar[bool] = False
     selective: ClassVar[bool] = False
     named: ClassVar[bool] = False

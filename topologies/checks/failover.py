@@ -88,11 +88,15 @@ def _unlike(topology: Topology, group: Group) -> Iterator[Finding]:
 
 
 def _not_parallel(mine: list[Joint]) -> Iterator[Finding]:
-    """Yield sides on which receivers cannot know copies, of bridges that forward at all their gateways."""
+    """Yield sides that ask, and on which receivers cannot know copies, where all gateways forward."""
     for joint in mine:
+        name, medium = f"{joint.side.kind} of {joint.gateway}", joint.side.medium
         if joint.spec.is_parallel and not joint.trunk:
-            text = f"{joint.side.kind} of {joint.gateway} carries no envelopes, so receivers know no copies"
+            text = f"{name} carries no envelopes, so receivers know no copies"
             yield error(joint.side.where, f"{text}: make it a trunk, or write failover: leased")
+        elif joint.spec.is_parallel and medium is not None and medium.asks:
+            text = f"{name} asks its devices, which know one gateway at a time"
+            yield error(joint.side.where, f"{text}: write failover: leased")
 
 
 def _crossed(spec: BridgeSpec, one: BridgeSpec, first: str) -> Iterator[Finding]:

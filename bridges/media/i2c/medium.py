@@ -49,6 +49,7 @@ class I2c(Medium):
         Word("i2c", ("bus",), "i2c:1?targets=0x42,0x43", "targets on /dev/i2c-1", needed=("targets",)),
     )
     deaf: ClassVar = True
+    asks: ClassVar = True
 
     bus: Annotated[int, Range(0, 255), "number N of `/dev/i2c-N`"]
     targets: Annotated[

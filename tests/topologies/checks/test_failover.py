@@ -218,6 +218,14 @@ def test_a_side_without_envelopes_is_refused_where_all_forward() -> None:
     assert found == [f"can of a {why}", f"can of b {why}"]
 
 
+def test_a_side_that_asks_is_refused_where_all_forward() -> None:
+    text = (PARALLEL % (JOINED, OWN)).replace(
+        "can: {channel: {a: can0, b: can1}}", "i2c: {bus: 1, targets: [32]}"
+    )
+    why = "asks its devices, which know one gateway at a time: write failover: leased"
+    assert errors(text) == [f"i2c of a {why}", f"i2c of b {why}"]
+
+
 def test_nobody_forwards_in_parallel_alone() -> None:
     text = PARALLEL.replace("on: [a, b]\n", "on: [a]\n") % (JOINED, "bus: one")
     why = "so failover: parallel changes nothing: name several gateways in on, or take it out"
