@@ -1,6 +1,7 @@
 """The numbers of frames whose copy, stamped by another candidate, came before the frame itself. Pure."""
 
 from collections import deque
+from hashlib import blake2b
 from typing import NamedTuple
 
 from bridges.handover.stamps import Stamps
@@ -12,6 +13,7 @@ APART_S = 0.03
 CAP = 16384
 SKIPPED = 64
 """Copies of one content that may be missing at once."""
+_SHORT_BYTES = 64  # a longer content is known by its digest
 
 
 class _Early(NamedTuple):
@@ -86,8 +88,9 @@ class EarlyCopies:
 
     def _content(self, frame: bytes) -> _Content:
         """Return what is known of a content, for as long again."""
-        found = self._young.get(frame) or self._old.pop(frame, _Content())
-        self._young[frame] = found
+        name = _name(frame)
+        found = self._young.get(name) or self._old.pop(name, _Content())
+        self._young[name] = found
         while found.waiting and self._now - found.waiting[0].at_s >= LIFE_S:
             found.waiting.popleft()
         return found
@@ -98,7 +101,8 @@ class EarlyCopies:
 
     def take(self, frame: bytes) -> int:
         """Return the number of a frame that came in."""
-        if frame not in self._young and frame not in self._old:
+        name = _name(frame)
+        if name not in self._young and name not in self._old:
             return self.stamps.take(frame)
         content = self._content(frame)
         if not content.waiting:
@@ -106,3 +110,8 @@ class EarlyCopies:
         number, at_s = content.waiting.popleft()
         content.taken_s, content.waited_s = self._now, self._now - at_s
         return number
+
+
+def _name(content: bytes) -> bytes:
+    """Return a content, or its digest if it is long: messages that are no frames have up to a mebibyte."""
+    return content if len(content) <= _SHORT_BYTES else blake2b(content, digest_size=16).digest()

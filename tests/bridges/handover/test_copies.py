@@ -1,7 +1,9 @@
 """How a window matches the copies of a frame: by its key, by its content, and never by what is neither."""
 
+import tracemalloc
 from zlib import crc32
 
+from bridges.handover.copies import EarlyCopies
 from bridges.handover.heard import BYTES, COUNT
 from bridges.handover.outcome import Lag
 from bridges.handover.sides import SideRules
@@ -195,3 +197,18 @@ def test_what_did_not_get_out_without_an_envelope_may_be_sent_by_another_with_on
     heard.owe(1, [READING], 1000.0)
     assert heard.hear(1, wrap(READING, Envelope(9, 1)), 1000.0) == "standby"
     assert heard.replay(1000.0) == []
+
+
+def test_copies_of_large_messages_that_come_early_are_known_and_not_kept() -> None:
+    copies, stamped = EarlyCopies(Stamps()), Stamps()
+    for now in (-20.0, 0.0):
+        copies.advance(now)
+    tracemalloc.start()
+    for number in (*range(100), *range(100)):
+        message = number.to_bytes(2, "big") * 50_000
+        copies.heard(message, stamped.take(message))
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept_bytes < 1 << 20
+    message = (7).to_bytes(2, "big") * 50_000
+    assert [copies.take(message) - crc32(message) for _ in range(3)] == [0, 1, 2]
