@@ -51,7 +51,7 @@ class End(Pipe):
     def __init__(self, hub: Hub, trunk: Trunk) -> None:
         self.name, self.hub, self.trunk, self.stats = "end", hub, trunk, Stats()
         self.coming: deque[bytes] = deque()
-        self.stuck = self.gone = False
+        self.stuck = self.gone = self.mute = False
         trunk.ends.append(self)
         hub.attach(self)
 
@@ -59,7 +59,7 @@ class End(Pipe):
         self.stats.offered += batch.count
         self.stats.sent += batch.count
         for message in payloads(batch):
-            if not self.gone:
+            if not (self.gone or self.mute):
                 self.trunk.carry(message, self)
 
     def hear(self) -> None:
@@ -168,12 +168,29 @@ class World:
         end.trunk.ends.append(end)
         await self.rest()
 
+    async def deafen(self, number: int) -> None:
+        """Cut one side of a copy in one direction: it hears nothing there, and what it sends is heard."""
+        end = self.chance.choice(self.copies[number].ends)
+        end.trunk.ends.remove(end)
+        await self.work(self.chance.randrange(20))
+        end.coming.clear()
+        end.trunk.ends.append(end)
+        await self.rest()
+
+    async def mute(self, number: int) -> None:
+        """Cut one side of a copy in the other direction: what it sends there is lost."""
+        end = self.chance.choice(self.copies[number].ends)
+        end.mute = True
+        await self.work(self.chance.randrange(20))
+        end.mute = False
+        await self.rest()
+
     def check(self) -> None:
         one, other = self.stations
         assert (one.heard, other.heard) == (other.said, one.said)
 
 
-FAULTS = [World.kill_and_start, World.freeze, World.cut]
+FAULTS = [World.kill_and_start, World.freeze, World.cut, World.deafen, World.mute]
 VALUES: dict[str, Callable[[random.Random, int], object]] = {
     "numbered": lambda chance, number: number,
     "equal readings": lambda chance, number: chance.randrange(3),
