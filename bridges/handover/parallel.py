@@ -19,7 +19,7 @@ from bus.ledger import Stats
 from bus.wire.batch import Batch, batch_of, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
-COUNT = 8192  # kept back at a time; others go on at once
+COUNT, BYTES = 8192, 16 << 20  # kept back at a time; others go on at once
 
 
 class _Kept(NamedTuple):
@@ -47,6 +47,7 @@ class Parallel:
         self._copies = EarlyCopies(Stamps(young_s=LIFE_S))
         self._copies.advance(clock())
         self._kept: deque[_Kept] = deque()
+        self._kept_bytes = 0
         self._timer: TimerHandle | None = None
         self.revise(sides)
 
@@ -90,13 +91,17 @@ class Parallel:
         due_s = self._clock() + self._wait_s
         for message in payloads(batch):
             known = is_enveloped(message) or not (self._kept or not self._copies.knows(message))
-            if known or len(self._kept) >= COUNT:
+            if known or len(self._kept) >= COUNT or self._kept_bytes >= BYTES:
                 sure.append(message)
             else:
-                self._kept.append(_Kept(due_s, side, stats, message))
-                side.note_kept(stats, 1)
+                self._keep(_Kept(due_s, side, stats, message))
         self._arm()
         return batch_of(sure)
+
+    def _keep(self, kept: _Kept) -> None:
+        self._kept.append(kept)
+        self._kept_bytes += len(kept.message)
+        kept.side.note_kept(kept.stats, 1)
 
     def _arm(self) -> None:
         if self._timer is None and self._kept:
@@ -115,6 +120,7 @@ class Parallel:
             self._let_go(self._kept.popleft())
 
     def _let_go(self, kept: _Kept) -> None:
+        self._kept_bytes -= len(kept.message)
         kept.side.note_kept(kept.stats, -1)
         kept.side.enter_again(from_payloads([kept.message]), kept.stats)
 

@@ -9,6 +9,7 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.handover.entrance import Rank
+from bridges.handover.parallel import BYTES, COUNT
 from bridges.handover.stamps import LIFE_S
 from bridges.policy import Policy
 from bridges.rules import Seen
@@ -280,6 +281,28 @@ def test_two_copies_cost_twice_the_bytes_and_next_to_nothing_where_all_hear(
         from_stations = sum(map(len, said)) if bare else whole
         by_copies = sum(trunk.carried_bytes for trunk in world.trunks) - from_stations
         assert least <= by_copies / whole <= most
+
+    run(live())
+
+
+@pytest.mark.parametrize(("size", "most"), [(8, COUNT), (100_000, BYTES // 100_000 + 1)])
+def test_what_is_kept_back_is_bounded_in_messages_and_bytes(size: int, most: int) -> None:
+    async def live() -> None:
+        bridge, policy = Bridge("x", ORIGIN, clock=now), Policy(trunk=True, opaque=True)
+        near, far = bridge.side("near", policy), bridge.side("far", policy)
+        said, heard = RecordingPipe("said"), RecordingPipe("heard")
+        near.attach(said)
+        far.attach(heard)
+        bridge.forward_beside_others(Rank(0, 2))
+        for turn in range(2):  # what was let go makes room for others
+            near.publish(
+                from_payloads([bytes([turn + 1]) * size + b"%d" % n for n in range(most + 50)]), said
+            )
+            assert len(heard.messages) == 50
+            assert imbalances([bridge]) == []
+            await asyncio.sleep(0.5)
+            assert len(heard.messages) == most + 50
+            heard.messages.clear()
 
     run(live())
 
