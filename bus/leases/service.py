@@ -18,7 +18,7 @@ from bus.leases.table import LeaseTable
 from bus.machine.wake_hook import WakefulLoop
 from bus.report import LISTED, Report
 from bus.serving.connection import Connection
-from bus.tmq.broker import Broker
+from bus.tmq.broker import Broker, ClientRules
 from bus.tmq.wire import RELAYS, Address, Tokens
 from bus.transports.options import Tls
 from bus.wire.frame import PUB, SUB
@@ -54,10 +54,7 @@ class LeasingBroker:
             peers,
             self._on_bridge,
             heartbeat_s=settings.heartbeat_ms / 1000,
-            classic_prefixes=not settings.exact,
-            foreign_hosts=settings.foreign_hosts,
-            connections=settings.connections,
-            unconnected=settings.unconnected,
+            rules=_rules(settings),
             tls=tls,
             flags=RELAYS,
             **options,
@@ -123,14 +120,7 @@ class LeasingBroker:
         """
         self._notary.revise(keys, _asks(tls))
         self.table.revise(settings.most_ms)
-        self.broker.revise(
-            peers,
-            not settings.exact,
-            settings.heartbeat_ms / 1000,
-            settings.foreign_hosts,
-            settings.connections,
-            settings.unconnected,
-        )
+        self.broker.revise(peers, _rules(settings), settings.heartbeat_ms / 1000)
 
     def hubs(self) -> tuple[Hub, ...]:
         """Return the hub with the broker's ledgers."""
@@ -224,6 +214,10 @@ def _registration(role: int, tokens: Tokens, address: Address) -> dict[str, str]
         "pattern": "/".join(map(hexadecimal, tokens)) or "/",
         "address": "{}:{}".format(*address),
     }
+
+
+def _rules(settings: BrokerSettings) -> ClientRules:
+    return ClientRules(not settings.exact, settings.foreign_hosts, settings.connections, settings.unconnected)
 
 
 def _asks(tls: Mapping[str, Tls]) -> bool:

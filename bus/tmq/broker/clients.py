@@ -5,17 +5,15 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Sequence
 
 import bus.tmq.wire as wire
-from bus.ledger import Stats
-from bus.serving.connection import Connection, OnObjects
-from bus.serving.rejections import Rejections
-from bus.serving.turns import Job, Turns
+from bus.serving.connection import Connection
+from bus.serving.turns import Job
+from bus.tmq.broker.common import Common
 from bus.tmq.broker.outgoing import Outgoing, Reports
 from bus.tmq.broker.presence import Presence
 from bus.tmq.broker.probing import Probing
-from bus.tmq.broker.registry import Registry, Step
+from bus.tmq.broker.registry import Step
 from bus.tmq.broker.sharing import Sharing
-from bus.tmq.options import Options
-from bus.tmq.wire import Address, Hello
+from bus.tmq.wire import Address
 
 log = logging.getLogger("buscoupler.tmq")
 
@@ -23,33 +21,20 @@ _LOOKS_S = (0.005, 0.1, 0.5)  # after a connection was lost: a dying process clo
 
 
 class Clients:
-    """The clients in a `registry`, of which `presence` knows who is connected.
+    """The clients in the registry of a broker, of which `presence` knows who is connected.
 
     A client that takes no connection is removed, and its publishers and the other brokers (`sharing`) are
-    told. One that is alive although its broker is silent is adopted. Long work is done in `turns`. `name` is
-    used in logs; `stats` is the ledger of what clients were sent. `on_frames` gets what they answer.
+    told. One that is alive although its broker is silent is adopted.
     """
 
-    def __init__(
-        self,
-        name: str,
-        registry: Registry,
-        presence: Presence[Connection],
-        sharing: Sharing,
-        turns: Turns,
-        options: Options,
-        hello: Callable[[int], Hello],
-        on_frames: OnObjects,
-        reject: Rejections,
-        stats: Stats,
-    ) -> None:
+    def __init__(self, common: Common, presence: Presence[Connection], sharing: Sharing) -> None:
         self.deaths = self.adopted = 0
         self.presence = presence
-        self._name, self._registry, self._sharing = name, registry, sharing
-        self._turns, self._reject = turns, reject
+        self._name, self._registry, self._sharing = common.name, common.registry, sharing
+        self._turns, self._reject = common.turns, common.reject
         reports = Reports(self._reached, self.failed, self._answered, self._unreached)
-        self._outgoing = Outgoing(options, hello, on_frames, reports, stats)
-        self._probing = Probing(registry, self._outgoing, presence.__contains__, hello, reject)
+        self._outgoing = Outgoing(common, reports)
+        self._probing = Probing(common, self._outgoing, presence.__contains__)
         self._open = False
 
     @property

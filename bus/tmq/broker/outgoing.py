@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from bus.ledger import Stats
-from bus.serving.connection import OnObjects
-from bus.tmq.options import Options
+from bus.tmq.broker.common import Common
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import Address, Hello
 
@@ -31,22 +29,11 @@ class Reports(NamedTuple):
 
 
 class Outgoing(PeerOwner):
-    """The packets for listeners of clients, at most 65,536, which wait for a free connection.
+    """The packets for listeners of clients, at most 65,536, which wait for a free connection."""
 
-    `stats` is the ledger, which may be shared.
-    """
-
-    def __init__(
-        self,
-        options: Options,
-        hello: Callable[[int], Hello],
-        on_frames: OnObjects,
-        reports: Reports,
-        stats: Stats,
-    ) -> None:
-        self.stats = stats
-        self._options, self._hello = options, hello
-        self._on_frames, self._reports = on_frames, reports
+    def __init__(self, common: Common, reports: Reports) -> None:
+        self._common, self._reports, self._stats = common, reports, common.stats
+        self._options = common.options
         self._peers: dict[Address, Peer] = {}
         self._used_s: dict[Address, float] = {}
         self._waiting: deque[tuple[Address, bytes]] = deque()
@@ -55,8 +42,9 @@ class Outgoing(PeerOwner):
     def open(self, loop: AbstractEventLoop) -> None:
         """Use this loop from now on."""
         self._loop = loop
+        shared = self._common
         self._setup = PeerSetup(
-            loop, self._options, self._hello, self.stats, self, self._on_frames, patient=True
+            loop, self._options, shared.hello, shared.stats, self, shared.on_frames, patient=True
         )
 
     def revise(self, heartbeat_s: float) -> None:
@@ -68,12 +56,12 @@ class Outgoing(PeerOwner):
 
     def send(self, address: Address, frame: bytes) -> None:
         """Queue a packet for an address. Never waits, never raises."""
-        self.stats.offered += 1
+        self._stats.offered += 1
         if len(self._waiting) >= _WAITING:
-            return self.stats.drop("queue full")
+            return self._stats.drop("queue full")
         self._waiting.append((address, frame))
-        self.stats.queued += 1
-        self.stats.queued_bytes += len(frame)
+        self._stats.queued += 1
+        self._stats.queued_bytes += len(frame)
         self._start_soon()
 
     def _start_soon(self) -> None:
@@ -88,9 +76,9 @@ class Outgoing(PeerOwner):
             if peer is None:
                 return  # until one is done
             _, frame = self._waiting.popleft()
-            self.stats.queued -= 1
-            self.stats.queued_bytes -= len(frame)
-            self.stats.offered -= 1  # the peer offers it again
+            self._stats.queued -= 1
+            self._stats.queued_bytes -= len(frame)
+            self._stats.offered -= 1  # the peer offers it again
             peer.retry_now()
             peer.send(frame)
         if self._waiting:
@@ -160,7 +148,7 @@ class Outgoing(PeerOwner):
         """Disconnect from all clients; waiting packets become counted drops. Idempotent."""
         for address in list(self._peers):
             self.forget(address)
-        self.stats.drop("closed", len(self._waiting))
-        self.stats.queued -= len(self._waiting)
-        self.stats.queued_bytes -= sum(len(frame) for _, frame in self._waiting)
+        self._stats.drop("closed", len(self._waiting))
+        self._stats.queued -= len(self._waiting)
+        self._stats.queued_bytes -= sum(len(frame) for _, frame in self._waiting)
         self._waiting.clear()

@@ -18,8 +18,6 @@ C = TypeVar("C")
 
 AWAY: Final = 64
 """The clients of one host that may be away, by default."""
-NAMED: Final = 4
-"""The clients that one connection may register beside its own."""
 LOOK_S: Final = 10.0
 GIVEN_UP_S: Final = 90.0
 """The silence of a client of ours that has no connection, until it counts as dead."""
@@ -52,13 +50,17 @@ class Presence(Generic[C]):
     """
 
     def __init__(self, knows: Callable[[Address], bool], limit: int, away: int = AWAY) -> None:
-        self.away, self.unnoted = away, 0
-        self._knows, self._limit = knows, limit
+        self.unnoted = 0
+        self._knows, self._limit, self._most_away = knows, limit, away
         self._clients: dict[Address, _Client[C]] = {}
         self._at: dict[C, Address] = {}
         self._away: dict[str, dict[Address, None]] = {}
         self._hosts: dict[Address, str] = {}  # of those that are away
         self._searched_s: dict[tuple[str, str], float] = {}
+
+    def revise(self, away: int) -> None:
+        """Let each host have another number of clients away. Those beyond it stay."""
+        self._most_away = away
 
     def __contains__(self, address: object) -> bool:
         """Return whether a client has greeted, so that it takes a greeting."""
@@ -132,7 +134,7 @@ class Presence(Generic[C]):
     def _leave(self, host: str, address: Address, now_s: float) -> None:
         """Note that a client is away. Who only greets takes no more places than its host has."""
         self._go(host, address)
-        if len(self._away[host]) > self.away and self._may_search("greeted", host, now_s):
+        if len(self._away[host]) > self._most_away and self._may_search("greeted", host, now_s):
             self._shed(self._away[host], now_s)
 
     def _shed(self, addresses: Iterable[Address], now_s: float) -> None:
@@ -192,7 +194,7 @@ class Presence(Generic[C]):
 
         Nobody need listen there, so a stranger could invent them all.
         """
-        if len(self._away.get(host, ())) >= self.away and not self._clear(host, now_s):
+        if len(self._away.get(host, ())) >= self._most_away and not self._clear(host, now_s):
             return False
         if self.route(address) is None:
             self._go(host, address)
@@ -204,7 +206,7 @@ class Presence(Generic[C]):
             return False
         for address in [address for address in self._away.get(host, ()) if not self._knows(address)]:
             self._come(address)
-        return len(self._away.get(host, ())) < self.away
+        return len(self._away.get(host, ())) < self._most_away
 
     def _may_search(self, what: str, host: str, now_s: float) -> bool:
         """Return whether a search among the addresses of a host is due again."""

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 import bus.tmq.wire as wire
-from bus.serving.rejections import Rejections
+from bus.tmq.broker.common import Common
 from bus.tmq.broker.outgoing import Outgoing
-from bus.tmq.broker.registry import Registry
-from bus.tmq.wire import Address, Hello
+from bus.tmq.wire import Address
 from bus.wire.frame import PUB, pack
 
 PROBES = 1024  # addresses probed at a time
@@ -20,21 +19,14 @@ _SHOWN = 128  # subscribers, in a question to a publisher whether it lives
 class Probing:
     """The probes of one broker. `count` counts them all.
 
-    `is_ours(address)` tells whether a client has greeted, so that it takes a greeting; `hello(flags)` makes
-    that. `outgoing` reports the result of each probe to the broker, which calls `alive` or `forget`.
+    `is_ours(address)` tells whether a client has greeted, so that it takes a greeting. `outgoing` reports the
+    result of each probe to the broker, which calls `alive` or `forget`.
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        outgoing: Outgoing,
-        is_ours: Callable[[Address], bool],
-        hello: Callable[[int], Hello],
-        reject: Rejections,
-    ) -> None:
+    def __init__(self, common: Common, outgoing: Outgoing, is_ours: Callable[[Address], bool]) -> None:
         self.count = 0
-        self._registry, self._outgoing = registry, outgoing
-        self._is_ours, self._hello, self._reject = is_ours, hello, reject
+        self._registry, self._hello, self._reject = common.registry, common.hello, common.reject
+        self._outgoing, self._is_ours = outgoing, is_ours
         self._probed: dict[Address, float] = {}
         self._lapsed: dict[Address, None] = {}
 

@@ -6,11 +6,11 @@ from weakref import WeakKeyDictionary
 
 import bus.tmq.wire as wire
 from bus.serving.connection import Connection
-from bus.serving.rejections import Rejections
 from bus.tmq.address import may_name
 from bus.tmq.broker.clients import Clients
+from bus.tmq.broker.common import ClientRules, Common
 from bus.tmq.broker.early import Early
-from bus.tmq.broker.registry import Registry, Role, Step
+from bus.tmq.broker.registry import Role, Step
 from bus.tmq.broker.sharing import Sharing
 from bus.tmq.wire import Address, Hello, Refusal, Tokens, pack_refusal
 from bus.wire.frame import PUB, REMOVE, SUB
@@ -24,25 +24,16 @@ _STRANGERS = "clients of one host that keep no connection"
 class Registering:
     """The registrations that come by the connections of one broker, of its clients and of other brokers.
 
-    `node` is the broker's own number. One connection registers `per_connection` clients beside its own. The
-    other bounds are those of `registry` and of the presence of `clients`.
+    `node` is the broker's own number. The bounds beside `rules` are those of the registry and of the presence
+    of `clients`.
     """
 
     def __init__(
-        self,
-        node: int,
-        registry: Registry,
-        clients: Clients,
-        sharing: Sharing,
-        reject: Rejections,
-        per_connection: int,
-        classic_prefixes: bool,
-        foreign_hosts: bool,
+        self, common: Common, node: int, clients: Clients, sharing: Sharing, rules: ClientRules
     ) -> None:
-        self._node, self._per_connection = node, per_connection
-        self._registry, self._clients, self._sharing, self._reject = registry, clients, sharing, reject
-        self._presence = clients.presence
-        self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
+        self._node, self._rules = node, rules
+        self._registry, self._reject = common.registry, common.reject
+        self._clients, self._sharing, self._presence = clients, sharing, clients.presence
         self._guests: dict[Connection, Hello] = {}
         self._early = Early()
         self._named = WeakKeyDictionary[Connection, set[Address]]()  # also while it ends
@@ -51,9 +42,9 @@ class Registering:
         """Use this loop from now on."""
         self._loop = loop
 
-    def revise(self, classic_prefixes: bool, foreign_hosts: bool) -> None:
+    def revise(self, rules: ClientRules) -> None:
         """Judge clients by other rules from now on."""
-        self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
+        self._rules = rules
 
     def silent(self) -> set[int]:
         """Return the numbers of the brokers that are expected and have no connection here."""
@@ -120,7 +111,7 @@ class Registering:
             yield from self._registry.return_to_broker(guest.node, self._until_s())
 
     def _may_name(self, connection: Connection, address: Address) -> bool:
-        return self._foreign_hosts or may_name(connection.host, address[0])
+        return self._rules.foreign_hosts or may_name(connection.host, address[0])
 
     def _refuse(self, connection: Connection, why: str, kind: int = 0, tokens: Tokens = ()) -> None:
         """Count a refused packet, and tell a peer that has greeted."""
@@ -153,7 +144,7 @@ class Registering:
     ) -> tuple[Iterator[Step], str]:
         if why := self._stranger(connection, address):
             return iter(()), why
-        exact = not self._classic_prefixes and address not in self._presence
+        exact = not self._rules.classic_prefixes and address not in self._presence
         # Ours repeat all they say; their publishers do too, and hear of all subscribers at once.
         again = role == PUB or not connection.greeted
         news, why = self._registry.add(role, tokens, address, connection.host, exact, again)
@@ -168,7 +159,7 @@ class Registering:
             return ""
         if not self._presence.is_at(address, connection) and not self._is_broker(connection):
             named = self._named.setdefault(connection, set())
-            if address not in named and len(named) >= self._per_connection:
+            if address not in named and len(named) >= self._rules.per_connection:
                 return "clients of one connection"
             named.add(address)
         return "" if self._presence.admit(connection.host, address, self._loop.time()) else _STRANGERS
@@ -179,7 +170,7 @@ class Registering:
         return (
             guest is not None
             and guest.address is None
-            and self._sharing.is_peer(connection, guest.node, self._foreign_hosts)
+            and self._sharing.is_peer(connection, guest.node, self._rules.foreign_hosts)
         )
 
     def known(self) -> Iterator[tuple[Connection, list[bytes]]]:

@@ -16,8 +16,9 @@ from bus.serving.rejections import Rejections
 from bus.serving.turns import Job, Turns
 from bus.tmq.address import written
 from bus.tmq.broker.clients import Clients
+from bus.tmq.broker.common import ClientRules, Common
 from bus.tmq.broker.places import Places
-from bus.tmq.broker.presence import AWAY, NAMED, Presence
+from bus.tmq.broker.presence import Presence
 from bus.tmq.broker.registering import REGISTRATIONS, Registering
 from bus.tmq.broker.registry import Registry
 from bus.tmq.broker.sharing import Sharing
@@ -41,13 +42,7 @@ class Broker:
 
     It also listens at `tls+tcp://HOST:PORT`, with the certificates that `tls` has for such an address. It
     shares registrations with `peers`, brokers of ours, each of which names the others (itself too, if one
-    list serves all). `registrations` bounds them in all, `per_address` those of one client, `per_host` those
-    made by one host. `connections` bounds those that are accepted; None: by descriptors and memory alone.
-    `unconnected` bounds the clients of one host that keep no connection, `per_connection` those that one
-    connection registers beside its own. `classic_prefixes=False`: a
-    subscriber that has not shown itself to be ours is given only what is published under exactly its pattern
-    (the reference client fails on a longer one). `foreign_hosts`: a client may register an address of another
-    host than its own, which the broker then dials.
+    list serves all). It judges clients by `rules`. `registry` has the bounds of registrations, and is empty.
 
     `on_bridge(frame, connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)`
     answers, `flags` are in all greetings, `connection.name` names the sender, `connection.on_lost(callback)`
@@ -61,67 +56,43 @@ class Broker:
         peers: Iterable[str | Address] = (),
         on_bridge: Callable[[bytes, Connection], object] | None = None,
         name: str = "tmq broker",
-        registrations: int = 65536,
-        per_address: int = 1024,
-        per_host: int = 16384,
-        connections: int | None = None,
-        unconnected: int = AWAY,
-        per_connection: int = NAMED,
-        classic_prefixes: bool = True,
-        foreign_hosts: bool = False,
+        rules: ClientRules = ClientRules(),  # noqa: B008 (frozen)
+        registry: Registry | None = None,
         tls: Mapping[str, Tls] = MappingProxyType({}),
         flags: int = 0,
         **options: Any,
     ) -> None:
-        single = isinstance(listen, str) or (isinstance(listen, tuple) and isinstance(listen[-1], int))
-        where: Any = [listen] if single else list(listen)
-        self.name, self._flags = name, flags
-        self.stats = Stats()
-        self.registry = Registry(registrations, per_address, per_host)
-        bounds = {"read_bytes": _READ_BYTES, "connections": _most(connections)}
-        self._options, self._on_bridge = Options(**bounds | options), on_bridge
-        self._turns = Turns()
-        self._node = random.getrandbits(32)
+        self.name, self._on_bridge, self._flags = name, on_bridge, flags
+        self.stats, self.registry = Stats(), Registry() if registry is None else registry
+        bounds = {"read_bytes": _READ_BYTES, "connections": _most(rules.connections)}
+        self._options = Options(**bounds | options)
+        self._turns, self._node = Turns(), random.getrandbits(32)
         self.reject = Rejections(name, self.stats.rejected, log)
         self._greeter = Greeter(
             self._options, self._hello, self._on_frames, self._on_gone, self.reject, self.stats
         )
         self._listener = self._greeter.listener
-        self._places = Places(name, where, tls, self._listener)
-        self._presence = Presence[Connection](self.registry.knows, registrations, unconnected)
-        self._sharing = Sharing(
-            [written(peer) for peer in peers],
-            self._options,
-            self._hello,
-            self.registry,
-            self._on_frames,
-            self._turns,
-            self._on_known,
-        )
-        self._clients = Clients(
-            name,
-            self.registry,
-            self._presence,
-            self._sharing,
-            self._turns,
+        self._places = Places(name, _each(listen), tls, self._listener)
+        self._serve([written(peer) for peer in peers], rules)
+        self._timer: TimerHandle | None = None
+        self._open = False
+
+    def _serve(self, peers: list[Address], rules: ClientRules) -> None:
+        """Make the parts that serve clients and other brokers."""
+        common = Common(
+            self.name,
             self._options,
             self._hello,
             self._on_frames,
+            self.registry,
+            self._turns,
             self.reject,
             self.stats,
         )
-        self._registering = Registering(
-            self._node,
-            self.registry,
-            self._clients,
-            self._sharing,
-            self.reject,
-            per_connection,
-            classic_prefixes,
-            foreign_hosts,
-        )
-        self._timer: TimerHandle | None = None
-        self._open = False
+        self._presence = Presence[Connection](self.registry.knows, self.registry.limit, rules.unconnected)
+        self._sharing = Sharing(common, peers, self._on_known)
+        self._clients = Clients(common, self._presence, self._sharing)
+        self._registering = Registering(common, self._node, self._clients, self._sharing, rules)
 
     @property
     def addresses(self) -> list[Address]:
@@ -187,22 +158,16 @@ class Broker:
         self._places.leave(where)
 
     def revise(
-        self,
-        peers: Iterable[str | Address],
-        classic_prefixes: bool,
-        heartbeat_s: float | None = None,
-        foreign_hosts: bool = False,
-        connections: int | None = None,
-        unconnected: int = AWAY,
+        self, peers: Iterable[str | Address], rules: ClientRules, heartbeat_s: float | None = None
     ) -> None:
         """Share with other brokers from now on, judge clients by other rules, greet at another interval.
 
         Tell all that are connected at once how long we may be silent. Those beyond other bounds stay.
         """
-        self._registering.revise(classic_prefixes, foreign_hosts)
+        self._registering.revise(rules)
         self._sharing.take_peers([written(peer) for peer in peers])
-        self._presence.away = unconnected
-        most, before_s = _most(connections), self._options.heartbeat_s
+        self._presence.revise(rules.unconnected)
+        most, before_s = _most(rules.connections), self._options.heartbeat_s
         if heartbeat_s in (None, before_s) and most == self._options.connections:
             return
         heartbeat_s = heartbeat_s or before_s
@@ -289,6 +254,15 @@ class Broker:
         self._listener.close()
         self._sharing.close()
         self._turns.close()
+
+
+def _each(listen: str | Address | Iterable[str | Address]) -> list[str | Address]:
+    """Return the addresses of a `listen`, which may be a single one."""
+    if isinstance(listen, str):
+        return [listen]
+    if isinstance(listen, tuple) and isinstance(listen[-1], int):
+        return [listen]
+    return list(listen)
 
 
 def _most(connections: int | None) -> int:

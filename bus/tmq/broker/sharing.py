@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bus.ledger import Stats
-from bus.serving.connection import Connection, OnObjects
-from bus.serving.turns import Job, Turns
+from bus.serving.connection import Connection
+from bus.serving.turns import Job
 from bus.tmq.address import may_name
-from bus.tmq.broker.registry import Registry, Role
-from bus.tmq.options import Options
+from bus.tmq.broker.common import Common
+from bus.tmq.broker.registry import Role
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import (
     PUBLISH,
@@ -37,22 +37,14 @@ class Sharing(PeerOwner):
     `on_known()` is called when one has answered.
     """
 
-    def __init__(
-        self,
-        peers: Sequence[Address],
-        options: Options,
-        hello: Callable[[int], Hello],
-        registry: Registry,
-        on_frames: OnObjects,
-        turns: Turns,
-        on_known: Callable[[], object],
-    ) -> None:
+    def __init__(self, common: Common, peers: Sequence[Address], on_known: Callable[[], object]) -> None:
         self._is_open = False
         self.stats = Stats()
+        options = common.options
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
         self._addresses = list(dict.fromkeys(peers))
-        self._hello, self._registry, self._on_frames = hello, registry, on_frames
-        self._turns, self._on_known = turns, on_known
+        self._hello, self._registry, self._on_frames = common.hello, common.registry, common.on_frames
+        self._turns, self._on_known = common.turns, on_known
         self.lifetime_s = max(1, round(3 * options.share_s))
         self._called_s = -options.retry_min_s
         self._peers: list[Peer] = []

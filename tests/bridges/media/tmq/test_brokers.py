@@ -12,6 +12,7 @@ from bridges.media.shedding import Shed
 from bridges.media.tmq import pipe
 from bridges.media.tmq.declared import Declarations
 from bus.tmq import Client
+from bus.tmq.broker.registry import Registry
 from bus.tmq.client import node
 from bus.tmq.wire import ADD, ANSWER, ANSWERED, HELLO, Cutter, Hello, pack_hello
 from bus.wire.frame import SUB, pack
@@ -242,7 +243,7 @@ async def test_a_flood_of_new_patterns_does_not_stop_those_in_use(net: Network) 
 
 
 async def test_a_broker_refuses_more_patterns_than_it_takes_and_says_so(net: Network) -> None:
-    broker = net.broker(per_address=50)
+    broker = net.broker(registry=Registry(per_address=50))
     bus = await net.bus(broker, patterns=100)
     bus.say(*(frame(Pattern(number)) for number in range(100)))
     await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 100})

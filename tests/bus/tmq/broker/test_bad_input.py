@@ -5,14 +5,14 @@ import logging
 import random
 import socket
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from bus.tmq import Client
 from bus.tmq.address import may_name
 from bus.tmq.broker import Broker
-from bus.tmq.broker.presence import NAMED
+from bus.tmq.broker.common import NAMED, ClientRules
+from bus.tmq.broker.registry import Registry
 from bus.tmq.wire import ADD, HELLO, MESSAGE, PUBLISH, SHARED, SUBSCRIBE, pack_address
 from bus.wire.frame import pack
 from tests.helpers.peers import until
@@ -26,7 +26,11 @@ ME = pack_address(("127.0.0.1", 1))
 async def broker() -> AsyncIterator[Broker]:
     """A broker with small bounds; at the end of the test it must still serve."""
     made = Broker(
-        "tcp://127.0.0.1:0", heartbeat_s=0.05, idle_s=0.3, connections=20, per_host=100, registrations=150
+        "tcp://127.0.0.1:0",
+        rules=ClientRules(connections=20),
+        registry=Registry(150, per_host=100),
+        heartbeat_s=0.05,
+        idle_s=0.3,
     )
     made.open(asyncio.get_running_loop())
     yield made
@@ -111,7 +115,7 @@ async def test_a_flood_of_registrations_is_bounded_and_what_was_there_is_kept(br
 
 
 async def test_one_address_cannot_fill_the_table() -> None:
-    small = Broker("tcp://127.0.0.1:0", per_address=10)
+    small = Broker("tcp://127.0.0.1:0", registry=Registry(per_address=10))
     small.open(asyncio.get_running_loop())
     for number in range(20):
         say(small.addresses[0], pack(SUBSCRIBE, (number,), ME))
@@ -150,8 +154,8 @@ async def test_a_slow_loris_is_closed_though_it_never_stops(broker: Broker) -> N
 
 async def test_a_client_that_never_reads_is_bounded() -> None:
     """A publisher with thousands of subscribers reads nothing: its queue stops at its bound."""
-    many: dict[str, Any] = {"unconnected": 12_000, "per_connection": 12_000}
-    small = Broker("tcp://127.0.0.1:0", queue_bytes=20_000, heartbeat_s=5.0, **many)
+    many = ClientRules(unconnected=12_000, per_connection=12_000)
+    small = Broker("tcp://127.0.0.1:0", rules=many, queue_bytes=20_000, heartbeat_s=5.0)
     small.open(asyncio.get_running_loop())
     with socket.create_connection(small.addresses[0]) as sock, socket.create_server(("127.0.0.1", 0)) as own:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -196,7 +200,7 @@ async def test_a_stranger_cannot_let_the_broker_dial_another_host(
 ) -> None:
     """All hosts of a test are this machine, so it is no longer told by its address."""
     monkeypatch.setattr("bus.tmq.address.is_own", lambda host: False)
-    broker.revise([], True, foreign_hosts=allowed)
+    broker.revise([], ClientRules(foreign_hosts=allowed))
     with socket.socket() as inner:
         inner.bind(("127.0.0.2", 0))
         inner.listen()

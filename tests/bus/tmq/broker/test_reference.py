@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from bus.tmq import Client
-from bus.tmq.broker import Broker
+from bus.tmq.broker import Broker, ClientRules
 from bus.tmq.unread import LIMIT
 from bus.tmq.wire import HELLO
 from tests.helpers.peers import until
@@ -188,7 +188,7 @@ async def test_two_of_ours_send_many_packets_on_one_connection_whatever_the_brok
 
 
 async def test_exact_patterns_for_clients_that_fail_on_longer_ones(stack: ExitStack) -> None:
-    careful = Broker("tcp://127.0.0.1:0", classic_prefixes=False)
+    careful = Broker("tcp://127.0.0.1:0", rules=ClientRules(classic_prefixes=False))
     careful.open(asyncio.get_running_loop())
     try:
         theirs = ReferenceClient(careful.addresses[0])

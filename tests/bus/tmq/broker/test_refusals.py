@@ -19,7 +19,8 @@ from bus.tmq import (
     tmq_socket,
     tmq_subscribe,
 )
-from bus.tmq.broker import Broker
+from bus.tmq.broker import Broker, ClientRules
+from bus.tmq.broker.registry import Registry
 from bus.tmq.client.uplink import Uplink
 from bus.tmq.peer import SILENT, Peer
 from bus.tmq.wire import (
@@ -54,21 +55,22 @@ async def _nothing(house: House, broker: Broker) -> None:
     del house, broker
 
 
-REFUSES: dict[str, tuple[dict[str, Any], Prepare, str]] = {
-    "connections": ({"connections": 3}, _guests, "connections full"),
-    "registrations in all": ({"registrations": 3}, _guests, "registrations full"),
-    "registrations of an address": ({"per_address": 0}, _nothing, "registrations of one address"),
-    "registrations of a host": ({"per_host": 3}, _guests, "registrations of one host"),
-    "clients that keep no connection": ({"unconnected": 0}, _nothing, "clients of one host"),
-    "the address of another host": ({}, _nothing, "address of another host"),
+ANY = ClientRules()
+REFUSES: dict[str, tuple[dict[str, int], ClientRules, Prepare, str]] = {
+    "connections": ({}, ClientRules(connections=3), _guests, "connections full"),
+    "registrations in all": ({"limit": 3}, ANY, _guests, "registrations full"),
+    "registrations of an address": ({"per_address": 0}, ANY, _nothing, "registrations of one address"),
+    "registrations of a host": ({"per_host": 3}, ANY, _guests, "registrations of one host"),
+    "clients that keep no connection": ({}, ClientRules(unconnected=0), _nothing, "clients of one host"),
+    "the address of another host": ({}, ANY, _nothing, "address of another host"),
 }
 
 
 @pytest.fixture(params=REFUSES)
 async def refusing(request: pytest.FixtureRequest, house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Give a broker that refuses a further client for each of its reasons, and the words of the reason."""
-    options, prepare, words = REFUSES[request.param]
-    broker = house.broker(heartbeat_s=5.0, **options)
+    bounds, rules, prepare, words = REFUSES[request.param]
+    broker = house.broker(heartbeat_s=5.0, rules=rules, registry=Registry(**bounds))
     await prepare(house, broker)
     if "another host" in words:
         monkeypatch.setattr("bus.tmq.broker.registering.may_name", lambda host, named: False)
@@ -112,7 +114,7 @@ async def test_the_functions_of_2015_say_so_too(
 
 
 async def test_a_client_is_taken_when_there_is_room_again(house: House) -> None:
-    broker = house.broker(connections=2)
+    broker = house.broker(rules=ClientRules(connections=2))
     first, _ = await _guests(house, broker, 2)
     late = await house.client(broker, wait_s=0.1)
     assert not await late.subscribe((1,))
@@ -126,7 +128,7 @@ async def test_a_client_is_taken_when_there_is_room_again(house: House) -> None:
 
 
 async def test_a_refused_client_goes_to_the_next_broker(house: House) -> None:
-    full, free = house.broker(connections=1), house.broker()
+    full, free = house.broker(rules=ClientRules(connections=1)), house.broker()
     await _guests(house, full, 1)
     client = await house.client(full, free)
     assert await client.subscribe((1,))
@@ -134,7 +136,7 @@ async def test_a_refused_client_goes_to_the_next_broker(house: House) -> None:
 
 
 async def test_a_client_that_makes_room_is_told(house: House) -> None:
-    broker = house.broker(connections=4)
+    broker = house.broker(rules=ClientRules(connections=4))
     crowd = await _guests(house, broker, 4)
     loop = asyncio.get_running_loop()
     with socket.socket() as other:
@@ -147,12 +149,12 @@ async def test_a_client_that_makes_room_is_told(house: House) -> None:
 
 async def test_a_client_of_2015_is_never_sent_a_refusal(house: House) -> None:
     """It fails on a type that it does not know. A connection that ends without an answer it takes well."""
-    broker = house.broker(connections=1, unconnected=1)
+    broker = house.broker(rules=ClientRules(connections=1, unconnected=1))
     [theirs, more] = [ReferenceClient(broker.addresses[0]) for _ in range(2)]
     theirs.subscribe(1)
     more.subscribe(1)
     await until(lambda: "clients of one host that keep no connection" in broker.stats.rejected)
-    broker.revise([], True, connections=1)
+    broker.revise([], ClientRules(connections=1))
     await _guests(house, broker, 1)
     theirs.subscribe(2)
     await until(lambda: broker.counts["refused"] == 1)
@@ -163,7 +165,7 @@ async def test_a_client_of_2015_is_never_sent_a_refusal(house: House) -> None:
 
 
 async def test_a_refused_client_that_says_late_who_it_is_gets_its_answer(house: House) -> None:
-    broker = house.broker(connections=1)
+    broker = house.broker(rules=ClientRules(connections=1))
     await _guests(house, broker, 1)
     reader, writer = await asyncio.open_connection(*broker.addresses[0])
     await until(lambda: broker.counts["refused"] == 1)
@@ -213,7 +215,9 @@ async def test_a_refusal_stays_while_all_is_registered_again(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The heartbeat that registers all again comes in the very turn in which the broker has answered."""
-    client = await house.client(house.broker(per_address=0), heartbeat_s=5.0, refresh_s=0.001)
+    client = await house.client(
+        house.broker(registry=Registry(per_address=0)), heartbeat_s=5.0, refresh_s=0.001
+    )
     uplink, answers = client.node.uplink, list[Hello]()
     heard = Uplink.peer_hello
 
@@ -231,7 +235,7 @@ async def test_a_refusal_stays_while_all_is_registered_again(
 
 
 async def test_a_refusal_ends_when_the_broker_takes_the_repeated_registration(house: House) -> None:
-    broker = house.broker(registrations=1)
+    broker = house.broker(registry=Registry(1))
     first, late = [await house.client(broker, refresh_s=0.1) for _ in range(2)]
     assert await first.subscribe((1,))
     assert not await late.subscribe((2,))
@@ -242,7 +246,7 @@ async def test_a_refusal_ends_when_the_broker_takes_the_repeated_registration(ho
 async def test_a_look_at_a_better_broker_leaves_the_refusals_of_the_one_in_use(house: House) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # it takes connections, and does not answer
         away = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
-        client = await house.client(away, house.broker(per_address=0), connect_s=0.1)
+        client = await house.client(away, house.broker(registry=Registry(per_address=0)), connect_s=0.1)
         assert not await client.subscribe(PATTERN)
         assert client.broker is not None
         taken = list[socket.socket]()

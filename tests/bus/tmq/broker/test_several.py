@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from bus.tmq.broker import Broker, probing
+from bus.tmq.broker import Broker, ClientRules, probing
 from bus.tmq.wire import HELLO
 from bus.wire.frame import SUB, pack
 from tests.bus.tmq.broker.broker_house import FAST, House, delivered, free_urls, kill
@@ -160,7 +160,7 @@ async def test_a_thousand_clients_of_a_dead_broker_are_looked_at_some_at_a_time(
         two.registry.share(SUB, (1,), address, 7, 0.0)
     seen: list[int] = []
     for _ in range(3):
-        two.revise(urls, True, 61.0 + len(seen))
+        two.revise(urls, ClientRules(), 61.0 + len(seen))
         seen.append(two.counts["probes"])
     assert seen == [4, 8, 9]
     await until(lambda: two.counts["deaths"] == 9)
@@ -228,14 +228,14 @@ async def test_brokers_that_are_cut_off_from_each_other_and_meet_again(house: Ho
 
 async def test_clients_of_a_broker_that_is_no_peer_any_more_are_forgotten(house: House) -> None:
     one, two = [house.broker(share_s=0.1) for _ in range(2)]
-    two.revise(one.urls, True)
-    one.revise(two.urls, True)
+    two.revise(one.urls, ClientRules())
+    one.revise(two.urls, ClientRules())
     await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
     sub = await house.client(one)
     await sub.subscribe((1,))
     await until(lambda: len(two.registry) == 1)
     for broker in (one, two):
-        broker.revise([], True)
+        broker.revise([], ClientRules())
     await until(lambda: two.counts["expired"] == 1)
     assert (two.counts["adopted"], len(one.registry)) == (0, 1)
 
@@ -313,11 +313,11 @@ async def test_a_peer_that_is_listed_twice_is_dialled_once_and_peers_may_come_be
     url, other = first.urls[0], second.urls[0]
     twice = house.broker(peers=[url, url])
     await until(lambda: twice.counts["peers"] == 1 and first.counts["connections"] == 1)
-    twice.revise([url, other, other], classic_prefixes=True)
+    twice.revise([url, other, other], ClientRules())
     await until(lambda: twice.counts["peers"] == 2)
     assert (first.counts["accepted"], second.counts["accepted"]) == (1, 1)
     early = Broker("tcp://127.0.0.1:0", [url], **FAST)  # type: ignore[arg-type]
-    early.revise([other], classic_prefixes=True)
+    early.revise([other], ClientRules())
     early.open(asyncio.get_running_loop())
     house.brokers.append(early)
     await until(lambda: early.counts["peers"] == 1 and second.counts["accepted"] == 2)
@@ -331,5 +331,5 @@ async def test_an_address_that_was_the_brokers_own_is_dialled_again_after_a_relo
     one.listen(urls[2])
     one.leave(urls[0])
     house.broker(urls[0])  # another one, in its place
-    one.revise(urls[:2], classic_prefixes=True)
+    one.revise(urls[:2], ClientRules())
     await until(lambda: one.counts["peers"] == 2)

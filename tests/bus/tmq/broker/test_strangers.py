@@ -9,7 +9,7 @@ import pytest
 
 from bus.tmq import Client, address
 from bus.tmq.broker import Broker
-from bus.tmq.broker.presence import NAMED
+from bus.tmq.broker.common import NAMED, ClientRules
 from bus.tmq.client.node import _HEARSAY
 from bus.tmq.wire import (
     ADD,
@@ -97,7 +97,7 @@ WAYS: dict[str, tuple[Way, int]] = {
 async def test_a_stranger_s_kilobytes_make_nobody_send_to_more_than_a_handful(house: House, way: str) -> None:
     begin, most = WAYS[way]
     other = house.broker()
-    broker = house.broker(unconnected=8, peers=other.urls)
+    broker = house.broker(rules=ClientRules(unconnected=8), peers=other.urls)
     publisher = await house.client(broker)
     assert await publisher.publish((1,))
     seen = [0]
@@ -142,7 +142,7 @@ async def test_a_stranger_takes_no_subscriber_away(
 
 
 async def test_many_clients_of_one_host_that_are_connected_are_no_strangers(house: House) -> None:
-    broker = house.broker(unconnected=2)
+    broker = house.broker(rules=ClientRules(unconnected=2))
     publisher = await house.client(broker)
     await publisher.publish((1,))
     crowd = [await house.client(broker) for _ in range(30)]
