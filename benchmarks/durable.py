@@ -12,7 +12,6 @@ a journal of 72 hours, and opens it in a process of its own.
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from typing import Final, NamedTuple
 
 from appliance.status.client import ask, status_socket
 from benchmarks.command import Command, run_as_command
+from benchmarks.processes import processor_s
 from bus.hub import Hub, Pipe
 from bus.journal.journal import Group, Journal
 from bus.ledger import Stats
@@ -204,11 +204,7 @@ class Rig:
 
     def used_s(self) -> float:
         """Return the processor's time of both gateways."""
-        ticks = 0
-        for one in self._processes.values():
-            fields = Path(f"/proc/{one.pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return sum(processor_s(one.pid) for one in self._processes.values())
 
     async def kept(self) -> int:
         """Return how many messages wait in the journal of gateway a."""

@@ -18,8 +18,9 @@ from typing import Final, NamedTuple
 
 from benchmarks import sections
 from benchmarks.command import Command, run_as_command
+from benchmarks.processes import memory_mib, processor_s
 from benchmarks.report import machine, spread, table
-from benchmarks.startup import MEDIA, gateway, rollup_mib
+from benchmarks.startup import MEDIA, gateway
 
 WAKES: Final = 5.0
 PERCENT: Final = 0.3
@@ -52,16 +53,6 @@ def wakes_of(pid: int) -> int:
 def _waits(task: Path) -> int:
     lines = (task / "status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
-
-
-def processor_s(pid: int) -> float:
-    """Return the seconds of processor time of a process so far, exact: the ticks of /proc are 10 ms."""
-    return time.clock_gettime(~pid << 3 | 2)  # CPUCLOCK_SCHED of <linux/posix-timers.h>
-
-
-def memory_mib(pid: int) -> tuple[float, float]:
-    """Return the resident memory of a process, and its proportional share of it."""
-    return rollup_mib(pid, "Rss"), rollup_mib(pid, "Pss")
 
 
 @contextmanager
@@ -115,7 +106,7 @@ def main() -> int:
         with running(FIVE) as pid:
             found.append(idle(pid, options.seconds))
         with running(MEDIA) as pid:
-            memory.append(memory_mib(pid))
+            memory.append((memory_mib(pid), memory_mib(pid, "Pss")))
     text = page(found, memory)
     print(text)
     sections.write("idle", "benchmarks.idle", text, options.output)

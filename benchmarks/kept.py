@@ -11,7 +11,6 @@ leaves what the system holds in memory for the disk; a power cut would not, and 
 """
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -27,6 +26,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from benchmarks.command import Command, run_as_command
+from benchmarks.processes import processor_s
 from bridges.durable.wire import LIVE, EndName, Have, Hello, carried, hello, is_durable, parse
 from bus.journal.record import Record, encode
 from bus.journal.verify import records
@@ -124,8 +124,7 @@ class Server(ABC):
 
     def used_s(self) -> float:
         assert self._process is not None
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_s(self._process.pid)
 
 
 def body(number: int) -> bytes:

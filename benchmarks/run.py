@@ -1,13 +1,12 @@
 """The measurements: the loads, and one measurement of one system under one load."""
 
 import json
-import re
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, product
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from benchmarks.processes import memory_mib, peak_mib
 from benchmarks.systems import BenchError, Running, System, build, raise_file_limit, started
 
 L = TypeVar("L")
@@ -62,16 +61,6 @@ def _loads() -> Iterable[Load]:
 LOADS = tuple(_loads())
 
 
-def memory_mib(pid: int, field: str) -> float:
-    """Return `VmRSS` or `VmHWM` of a process in MiB. Raises `BenchError` if it has ended."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text()
-    except OSError as error:
-        raise BenchError(f"process {pid} has ended: see its log in build/bench") from error
-    found = re.search(rf"^{field}:\s+(\d+) kB", text, re.M)
-    return int(found.group(1)) * 1024 / MIB if found else 0.0
-
-
 def generate(*arguments: object) -> dict[str, float]:
     """Run the load generator once and return its values. Its arguments are described in load.c.
 
@@ -92,7 +81,7 @@ def generate(*arguments: object) -> dict[str, float]:
 def _throughput(load: Load, protocol: str, device: Running, seconds: float) -> dict[str, float]:
     what = (load.size, load.receivers, load.stuck, load.writes, min(WARMUP_S, seconds), seconds)
     values = generate("throughput", device.port, protocol, *what, device.pid)
-    return values | {"peak_rss_mib": memory_mib(device.pid, "VmHWM")}
+    return values | {"peak_rss_mib": peak_mib(device.pid)}
 
 
 def _roundtrip(_: Load, protocol: str, device: Running, seconds: float) -> dict[str, float]:
@@ -100,7 +89,7 @@ def _roundtrip(_: Load, protocol: str, device: Running, seconds: float) -> dict[
 
 
 def _idle(load: Load, protocol: str, device: Running, _: float) -> dict[str, float]:
-    before = memory_mib(device.pid, "VmRSS")
+    before = memory_mib(device.pid)
     command = [str(build("load")), "idle", str(device.port), protocol, str(load.receivers)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as peers:
@@ -109,7 +98,7 @@ def _idle(load: Load, protocol: str, device: Running, _: float) -> dict[str, flo
         assert peers.stdin
         if not peers.stdout.readline().startswith(b"READY"):
             raise BenchError(peers.stderr.read().decode().strip())
-        after = memory_mib(device.pid, "VmRSS")
+        after = memory_mib(device.pid)
         peers.stdin.close()
     return {"idle_mib": after - before, "rss_mib": after}
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.command import Command, run_as_command
+from benchmarks.processes import memory_mib
 from bus.transports.links import make_link
 from tests.helpers.peers import until
 from tests.rigs.takeovers.load import Load, Outcome
@@ -34,9 +35,7 @@ class Size(NamedTuple):
 
     @classmethod
     def of(cls, process: int) -> "Size":
-        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-        memory_mb = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-        return cls(memory_mb, len(os.listdir(f"/proc/{process}/fd")))
+        return cls(memory_mib(process), len(os.listdir(f"/proc/{process}/fd")))
 
 
 def sizes(rig: Rig) -> dict[str, Size]:

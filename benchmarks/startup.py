@@ -19,6 +19,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from benchmarks.command import Command, run_as_command
+from benchmarks.processes import memory_mib, processor_s
 from benchmarks.systems import BenchError
 
 START_S: Final = 0.4
@@ -26,7 +27,6 @@ GATEWAY_MIB: Final = 30.0
 WRITER_MIB: Final = 40.0
 SETTLE_S: Final = 1.0
 _PORT: Final = 25_297
-_TICK: Final = os.sysconf("SC_CLK_TCK")
 MEDIA: Final = """\
 name: media
 gateways: {{gw: {{address: 127.0.0.1, node: 1}}}}
@@ -55,24 +55,13 @@ class Start(NamedTuple):
     memory_mib: float
 
 
-def rollup_mib(pid: int, kind: str = "Rss") -> float:
-    """Return the memory of a process: what is resident, or of a kind that `smaps_rollup` names (proc(5))."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:")) / 1024
-
-
 def _own_mib(pid: int) -> float:
     """Return the memory that no other process has and the system cannot take back.
 
     How much is resident of large libraries, such as that of Arrow, depends on how pip has written their
     files: 42 or 78 MiB of the same 48 MB.
     """
-    return rollup_mib(pid, "Anonymous")
-
-
-def _processor_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    return memory_mib(pid, "Anonymous")
 
 
 def bare_s(runs: int) -> float:
@@ -122,7 +111,7 @@ def start(port: int = _PORT) -> Start:
         gateway(MEDIA, Path(name), port) as (process, ready_s),
     ):
         time.sleep(SETTLE_S)
-        return Start(ready_s, _processor_s(process.pid), rollup_mib(process.pid))
+        return Start(ready_s, processor_s(process.pid), memory_mib(process.pid))
 
 
 def writer_mib(rate: int, seconds: float, port: int = _PORT) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 from abc import ABC, abstractmethod
 from bisect import bisect
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from appliance.status.client import ANSWER_S, ask, status_socket
+from benchmarks.processes import processor_s
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from tests.helpers.ports import free_port
 
@@ -116,11 +116,6 @@ def _words(row: dict[str, Any]) -> str:
     counts |= {f"rejected {reason}": count for reason, count in row["rejected"].items()}
     counts |= {f"dropped {reason}": count for reason, count in row["dropped"].items()}
     return ", ".join(f"{what} {count}" for what, count in counts.items() if count)
-
-
-def _used_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def used(now_s: dict[tuple[str, int], float], before_s: dict[tuple[str, int], float], frames: int) -> str:
@@ -232,7 +227,7 @@ class Gateways(ABC):
     def used_s(self) -> dict[tuple[str, int], float]:
         """Return the processor's time that each process of a gateway has used, in seconds."""
         alive = [(name, one.pid) for name, one in self.processes.items() if one.returncode is None]
-        return {(name, pid): _used_s(pid) for name, pid in alive}
+        return {(name, pid): processor_s(pid) for name, pid in alive}
 
     def close(self) -> None:
         """End all of them."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Final, Literal, NamedTuple
 
+from benchmarks.processes import memory_mib, processor_s
 from benchmarks.systems import COMMAND, BenchError, raise_file_limit
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
@@ -69,17 +69,6 @@ def echo() -> "tuple[list[str], int]":
     """Return the command of the yardstick, which sends each datagram back and knows nothing, and its port."""
     port = free_port()
     return [sys.executable, "-c", ECHO, str(port)], port
-
-
-def cpu_s(pid: int) -> float:
-    """Return the processor time of a process so far, with the kernel's part."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def resident_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 class Service:
@@ -151,16 +140,16 @@ async def lives(target: Running, life: Life, services: int, seconds: float) -> d
 
 
 async def _measured(target: Running, life: Life, made: list[Service], seconds: float) -> dict[str, float]:
-    before_s, began_s = cpu_s(target.pid), time.monotonic()
+    before_s, began_s = processor_s(target.pid), time.monotonic()
     answered_before = sum(service.answered for service in made)
     sent, answered = await _beats(target, life, made, seconds)
     answered += sum(service.answered for service in made) - answered_before
     took_s = time.monotonic() - began_s
     return {
-        "core": (cpu_s(target.pid) - before_s) / took_s,
+        "core": (processor_s(target.pid) - before_s) / took_s,
         "answered_per_s": answered / took_s,
         "sent": float(sent),
-        "mib": resident_mib(target.pid),
+        "mib": memory_mib(target.pid),
     }
 
 
@@ -189,10 +178,10 @@ async def echoed(target: Running, services: int, seconds: float) -> dict[str, fl
     class _Named(NamedTuple):
         name: str
 
-    before_s, began_s = cpu_s(target.pid), time.monotonic()
+    before_s, began_s = processor_s(target.pid), time.monotonic()
     _, answered = await _beats(target, "udp", [_Named(f"service-{n}") for n in range(services)], seconds)  # type: ignore[misc]
     took_s = time.monotonic() - began_s
-    return {"core": (cpu_s(target.pid) - before_s) / took_s, "answered_per_s": answered / took_s}
+    return {"core": (processor_s(target.pid) - before_s) / took_s, "answered_per_s": answered / took_s}
 
 
 async def _listed(port: int) -> int:

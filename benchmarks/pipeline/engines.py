@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.pipeline.work import KEPT, counted
+from benchmarks.processes import peak_mib
 
 if TYPE_CHECKING:
     from pipeline.engine.choice import Where
@@ -95,7 +96,7 @@ class Spark:
         return counted(self.spark, self.audit)._asdict()
 
     def memory_mb(self) -> float:
-        return peak_mb(self.pid) + peak_mb(os.getpid())
+        return peak_mib(self.pid) + peak_mib(os.getpid())
 
 
 class OnSail(Spark):
@@ -149,15 +150,9 @@ class DuckDb:
         return {}
 
     def memory_mb(self) -> float:
-        return peak_mb(os.getpid())
+        return peak_mib(os.getpid())
 
 
 ENGINES: Final[dict[str, Callable[[Path, str], Any]]] = {
     "spark": Spark, "sail": OnSail, "duckdb": DuckDb,
 }  # fmt: skip
-
-
-def peak_mb(pid: int) -> float:
-    """Return the peak memory of a process, in MiB (Linux only)."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))

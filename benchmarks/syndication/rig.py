@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgpack
 
-from benchmarks.run import generate, memory_mib
+from benchmarks.processes import memory_mib
+from benchmarks.run import generate
 from benchmarks.systems import SYSTEMS, BenchError, Running, System, build, raise_file_limit, started
 
 WARMUP_S: Final = 0.5
@@ -147,13 +148,13 @@ def memory() -> dict[str, float]:
         broker = stack.enter_context(started(WIDE))
         witness = _said(stack, broker, "has Building")
         _wait(witness, 0)  # the tables of the grammar are made
-        sizes = [memory_mib(broker.pid, "VmRSS")]
+        sizes = [memory_mib(broker.pid)]
         for number in range(PEERS):
             _said(stack, broker, [f"{number:08x}{_ID[8:]}", _metadata(chance), 0.5])
         _wait(witness, PEERS)
-        sizes.append(memory_mib(broker.pid, "VmRSS"))
+        sizes.append(memory_mib(broker.pid))
         _subscribe(stack, broker, [_query(chance) for _ in range(PEERS)])
-        sizes.append(memory_mib(broker.pid, "VmRSS"))
+        sizes.append(memory_mib(broker.pid))
         return {"producers_mib": sizes[1] - sizes[0], "queries_mib": sizes[2] - sizes[1], "all_mib": sizes[2]}
 
 

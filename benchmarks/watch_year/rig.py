@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.processes import memory_mib
+
 LIMIT_S: Final = 300.0
 _LOOK_S: Final = 0.02
 _STILL_S: Final = 2.0
@@ -124,8 +126,7 @@ def _asked(pid: int, command: str) -> str:
 
 
 def _pss(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
+    return int(memory_mib(pid, "Pss") * 1024) << 10
 
 
 def size(directory: Path) -> tuple[int, int]:

@@ -1,25 +1,15 @@
 """A gateway without traffic: it wakes up a few times a second, and the page says what was missed."""
 
-import os
-import time
-
 import pytest
 
-from benchmarks.idle import FIVE, PERCENT, PSS_MIB, WAKES, Idle, idle, memory_mib, page, processor_s, running
+from benchmarks.idle import FIVE, PERCENT, PSS_MIB, WAKES, Idle, idle, page, running
 
 
 def test_a_gateway_with_five_media_can_be_measured() -> None:
     with running(FIVE, 0.3) as pid:
         found = idle(pid, 0.5)
-        resident, share = memory_mib(pid)
     assert found.wakes > 0
     assert found.percent > 0
-    assert 0 < share <= resident
-
-
-def test_processor_time_is_that_of_the_process() -> None:
-    least_s, told_s, most_s = time.process_time(), processor_s(os.getpid()), time.process_time()
-    assert least_s <= told_s <= most_s
 
 
 @pytest.mark.parametrize(
