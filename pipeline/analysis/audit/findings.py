@@ -24,9 +24,10 @@ from pipeline.analysis.audit import (
     ways,
 )
 from pipeline.analysis.audit.excused import excused
-from pipeline.analysis.audit.judgement import NONE, judge_few, judge_many
+from pipeline.analysis.audit.judgement import NONE, Judged, judge_few, judge_many
 from pipeline.analysis.audit.labels import FaultPattern
 from pipeline.analysis.audit.moved import Clocks, moved
+from pipeline.analysis.audit.suspects import Looked, look
 from pipeline.analysis.shared import inventory, sums, trunks
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, learn
 from pipeline.analysis.shared.places import FILTERS, Places
@@ -60,13 +61,41 @@ class Audit(NamedTuple):
     translated: Small
 
 
+class _Asked(NamedTuple):
+    """The question of an audit, and the files of its capture that cannot be read (`left_out`) or are not."""
+
+    window_ms: int
+    span: Span
+    left_out: int
+    journals: Sequence[Unread]
+    margin_ns: int
+
+
+class _Learned(NamedTuple):
+    """A capture whose usual sums are known: its `rows` and inventory (`entries`, and `taken` with what trunks
+    lead to), and how many of its frames are `wrong`."""
+
+    rows: "DataFrame"
+    entries: "list[Row]"
+    taken: "list[Row]"
+    at: Places
+    frame_sums: "DataFrame"
+    expected: Expected
+    wrong: int
+
+    def look(self) -> Looked | None:
+        """Look at the suspects. None if nothing is wrong."""
+        if not self.wrong:
+            return None
+        return look(self.rows, self.frame_sums, self.expected, self.at, self.taken, self.wrong)
+
+
 def audit(
     rows: "DataFrame",
     window_ms: int = WINDOW_MS,
     span: Span = WHOLE,
     entries: "list[Row] | None" = None,
     left_out: int = 0,
-    moved_clocks: Clocks | None = None,
     journals: Sequence[Unread] = (),
     margin_ns: int = MARGIN_NS,
 ) -> Audit:
@@ -76,9 +105,22 @@ def audit(
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
     `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin of
     `margin_ns`, in which others begin or end. Clocks are looked at once something is
-    wrong: if one moved, the audit begins again with times that did not (`moved_clocks`).
+    wrong: if one moved, the audit begins again with times that did not.
     """
-    entries = inventory.take(rows) if entries is None else entries
+    asked = _Asked(window_ms, span, left_out, journals, margin_ns)
+    capture = _learned(rows, inventory.take(rows) if entries is None else entries, span)
+    clocks: Clocks | None = None
+    looked = capture.look()
+    while looked and (timed := moved(capture.rows, capture.entries, capture.at, looked, clocks)):
+        rows, clocks = timed
+        capture = _learned(rows, told(inventory.counted(rows).collect(), capture.entries), span)
+        looked = capture.look()
+    judged, twice = (NONE, 0) if looked is None else _judged(capture, looked, asked)
+    return _tables(capture, judged, twice, clocks or Clocks(), asked)
+
+
+def _learned(rows: "DataFrame", entries: "list[Row]", span: Span) -> _Learned:
+    """Sum up all frames, and learn which sums are usual."""
     rows, taken, at = trunks.whole(rows, entries)
     frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
     known = sums.signatures(frame_sums, at).collect()
@@ -86,54 +128,61 @@ def audit(
     hearing = thinned.hubs(taken, at.segments) if thinned.refused(taken) else {}
     expected = learn(known, at.words, at.heard_in, is_due, hearing)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
-    judged, twice = NONE, 0
-    if wrong:
-        looked = suspects.look(rows, frame_sums, expected, at, taken, wrong)
-        pieces, again = looked.pieces, looked.again
-        if timed := moved(rows, entries, at, looked, moved_clocks):
-            again_taken = told(inventory.counted(timed[0]).collect(), entries)
-            return audit(timed[0], window_ms, span, again_taken, left_out, timed[1], journals, margin_ns)
-        its = causes.Recorded(rows, taken, at, journals=journals)
-        window_ns = window_ms * 1_000_000
-        some = None if pieces is None else judge_few(pieces, expected, its, window_ns, span)
-        judged = some or judge_many(
-            suspects.picked(sums.with_key(rows, at), looked, wrong), expected, its, window_ns, span
-        )
-        twice = 0 if again is None else again.where("was_whole AND inside").count()
-    inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
+    return _Learned(rows, entries, taken, at, frame_sums, expected, wrong)
+
+
+def _judged(capture: _Learned, looked: Looked, asked: _Asked) -> tuple[Judged, int]:
+    """Judge the suspects. Return also how many whole frames were sent again, inside the span."""
+    recorded = causes.Recorded(capture.rows, capture.taken, capture.at, journals=asked.journals)
+    what = capture.expected, recorded, asked.window_ms * 1_000_000, asked.span
+    judged = None if looked.pieces is None else judge_few(looked.pieces, *what)
+    if judged is None:
+        of_frames = sums.with_key(capture.rows, capture.at)
+        judged = judge_many(suspects.picked(of_frames, looked, capture.wrong), *what)
+    again = looked.again
+    return judged, 0 if again is None else again.where("was_whole AND inside").count()
+
+
+def _tables(capture: _Learned, judged: Judged, twice: int, clocks: Clocks, asked: _Asked) -> Audit:
+    entries, at, span = capture.entries, capture.at, asked.span
+    inside = inventory.counted(span.select(capture.rows)).collect() if span.is_bounded else entries
     ledger = inventory.ledger(inside)
     named = [dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger]
     both = labels.agreement(judged.groups, named)
     compared = translated.translated(entries if inside is entries else told(inside, entries), span.is_bounded)
     faults = labels.summary(judged.groups)
-    summary = labels.without_taken_back(faults, named)
-    summary = labels.with_nobody(summary, named, listening(at))
-    if refused := thinned.refused(inside):
-        summary = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
-    clocks = moved_clocks or Clocks()
+    summary = _summary(faults, named, inside, capture)
+    unseen = uncovered.coverage(
+        entries,
+        span,
+        asked.left_out,
+        clocks.stepped,
+        clocks.drifted,
+        at.cuts,
+        asked.journals,
+        judged.ahead,
+        asked.margin_ns,
+    )
     return Audit(
-        totals(expected, judged.patterns, at, twice),
+        totals(capture.expected, judged.patterns, at, twice),
         Small(labels.SUMMARY, summary),
         excused(judged.findings, faults, summary),
         Small(inventory.LEDGER, ledger),
         Small(labels.AGREEMENT, both),
         Small(inventory.CAPTURE, inventory.uncaptured(inside)),
-        Small(
-            coverage.COVERAGE,
-            uncovered.coverage(
-                entries,
-                span,
-                left_out,
-                clocks.stepped,
-                clocks.drifted,
-                at.cuts,
-                journals,
-                judged.ahead,
-                margin_ns,
-            ),
-        ),
+        Small(coverage.COVERAGE, unseen),
         Small(comparison.TRANSLATED, compared),
     )
+
+
+def _summary(
+    faults: "list[tuple[Any, ...]]", named: "list[dict[str, Any]]", inside: "list[Row]", capture: _Learned
+) -> "list[tuple[Any, ...]]":
+    """Return the faults without those that ledgers, or what sides refused, explain."""
+    summary = labels.with_nobody(labels.without_taken_back(faults, named), named, listening(capture.at))
+    if refused := thinned.refused(inside):
+        return thinned.without(summary, labels.SUMMARY, refused, all_ways(capture.taken, capture.at))
+    return summary
 
 
 def listening(at: Places) -> set[tuple[str, str]]:
