@@ -11,7 +11,6 @@ from benchmarks.systems import BenchError, Running, System, build, raise_file_li
 
 L = TypeVar("L")
 S = TypeVar("S")
-MIB = 1 << 20
 IDLE_PEERS = 10_000
 SPARE_FILES = 200
 WARMUP_S = 0.5

@@ -17,9 +17,8 @@ _DIGITS = 20  # of 64 bits; Python refuses to read thousands of them
 _END_OF_LINE = re.compile("\r\n|\n|\r")
 _SIGN = re.compile(r"\\(?:([0abefnrtv\\])|x([0-9a-fA-F]{2}))")
 _SIGNS: Final = dict(zip("0abefnrtv\\", "\0\a\b\x1b\f\n\r\t\v\\", strict=True))
-_TELNET = re.compile(
-    rb"\xff[\xfb-\xfe].", re.DOTALL
-)  # options (RFC 854), which servers offer before they speak
+# Options (RFC 854), which servers offer before they speak.
+_TELNET = re.compile(rb"\xff[\xfb-\xfe].", re.DOTALL)
 BLANKS: Final = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 )

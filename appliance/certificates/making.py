@@ -14,11 +14,12 @@ from appliance.certificates.hosts import general
 from appliance.certificates.telling import is_authority
 from bus.errors import BusError
 
+# Others, as Ed25519, hash themselves.
 _HASHED = (
     ec.EllipticCurvePrivateKey,
     rsa.RSAPrivateKey,
     dsa.DSAPrivateKey,
-)  # others, as Ed25519, hash themselves
+)
 _EARLIER = timedelta(hours=1)  # for clocks that are a little behind
 
 

@@ -121,9 +121,8 @@ class Rehearsal:
         for leg in part.legs:
             made = self._probe(part, leg.door, leg.end.plan.place, self._remarks(leg))
             made.renames = bool(leg.resolved.side.renaming)
-            part.hub.revise_side(
-                leg.side, leg.side.policy._replace(hold_s=0.0)
-            )  # the remarks say that it waits
+            # The remarks say that it waits.
+            part.hub.revise_side(leg.side, leg.side.policy._replace(hold_s=0.0))
             if leg.resolved.leads:
                 self._meet(made, leg.resolved)
             else:

@@ -94,9 +94,8 @@ class _Round:
         left_s = 1.0
         while selector.get_map() and left_s > 0:
             left_s = self._end_s - time.monotonic()
-            for key, _ in selector.select(
-                max(0.0, left_s)
-            ):  # what has come by then counts, however late we look
+            # What has come by then counts, however late we look.
+            for key, _ in selector.select(max(0.0, left_s)):
                 if self._is_over(key):
                     _close(key, selector)
 

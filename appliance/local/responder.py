@@ -72,9 +72,8 @@ def _bound(path: Path) -> socket.socket:
     early.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX)
     try:
-        os.fchmod(
-            sock.fileno(), 0o600
-        )  # Linux gives it to the file; a umask would hold for other threads, too
+        # Linux gives it to the file; a umask would hold for other threads, too.
+        os.fchmod(sock.fileno(), 0o600)
         sock.bind(str(early))
         sock.listen(1024)
         sock.setblocking(False)

@@ -77,14 +77,12 @@ class BridgePart(BasePart):
         self._gate: Gate | None = None
         self._hearing: tuple[Hear, ...] = ()
         self._unopened: list[LinkRow] = []
-        self._rows: list[
-            LinkRow
-        ] = []  # of legs and links that could not be opened: they change at reloads only
+        # Of legs and links that could not be opened: they change at reloads only.
+        self._rows: list[LinkRow] = []
         self._watched: list[LinkRow] = []
         self._links: list[Link] = []
-        self._fresh: list[
-            tuple[Link, float]
-        ] = []  # links that a reload opened, and until when they may come up
+        # Links that a reload opened, and until when they may come up.
+        self._fresh: list[tuple[Link, float]] = []
         self._loop: AbstractEventLoop | None = None
         draft = Draft([], self._plans(resolved, buses))
         self._settle(resolved, proofs_of(resolved.candidate), draft)

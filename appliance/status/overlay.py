@@ -188,9 +188,8 @@ def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
         if sign_of(worst) == "ok" and all(map(_is_alone, rows)):
             yield edge, Mark("idle", "nobody has dialled", counts=_counts(rows))
             continue
-        crossing = _crossing(
-            [row for row in rows if "kept" not in row]
-        )  # a journal counts what its link does
+        # A journal counts what its link does.
+        crossing = _crossing([row for row in rows if "kept" not in row])
         lines = _lines(at["name"], crossing)
         ways = crossing if begins.get(edge, at.get("part")) == at.get("part") else crossing[::-1]
         yield edge, Mark(sign_of(worst), state_word(worst), lines, _counts(rows), ways, fault(worst))

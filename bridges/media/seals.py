@@ -18,9 +18,8 @@ SENDERS = 256
 RECENT = 64
 """The number of a sender's messages that may overtake each other."""
 
-_STAMP = Struct(
-    ">IHI"
-)  # sender, and the time in units of 10 microseconds since 1970: its upper 16 bits first
+# Sender, and the time in units of 10 microseconds since 1970: its upper 16 bits first.
+_STAMP = Struct(">IHI")
 _UNITS = 100_000  # in a second
 _AHEAD = _UNITS  # our times are this far ahead of the clock only where it was set back
 _NEXT = 0x9E3779B1  # the next number of a sender is far from this one

@@ -47,9 +47,8 @@ class LeaseTable:
         """When `tick` next has something to do, if no claim comes before, in seconds."""
         self.revise(lease_ms)
         self._groups_max, self._candidates_max, self._on_reject = groups, candidates, on_reject
-        self._quota = Quota[Hashable](
-            4 * groups, _PER_CONNECTION, max(1, groups // 2), 0, what="candidates"
-        )  # a group has one candidate of each connection
+        # A group has one candidate of each connection.
+        self._quota = Quota[Hashable](4 * groups, _PER_CONNECTION, max(1, groups // 2), 0, what="candidates")
         self._groups: dict[Key, Group] = {}
         self._vacant: dict[Key, None] = {}  # groups without candidates
         self._visitors: dict[Hashable, _Visitor] = {}

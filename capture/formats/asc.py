@@ -114,9 +114,8 @@ class _Log(LineReader):
             return False
         flags = int(words[size + _FLAGS_AT], 16) if len(words) > size + _FLAGS_AT else _EDL
         marks = (SWITCH if switch == "1" else 0) | (STATE if state == "1" else 0)
-        is_fd = bool(flags & _EDL) or (
-            not flags and bool(marks or size > CLASSIC_DATA)
-        )  # flags of some tools
+        # Flags of some tools.
+        is_fd = bool(flags & _EDL) or (not flags and bool(marks or size > CLASSIC_DATA))
         identifier = self._identifier(digits, wide)
         if not is_fd:
             size, marks = classic(int(code, 16))

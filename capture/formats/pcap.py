@@ -45,10 +45,11 @@ _PCAP: Final = {
 }  # fmt: skip
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
 MAGICS: Final = (_SECTION, *_PCAP)
+# Bytes of the header; where packet type and protocol are.
 _COOKED: Final = {
     SLL: (16, 0, 14),
     SLL2: (20, 10, 0),
-}  # bytes of the header; where packet type and protocol are
+}
 _PROTOCOLS: Final = (0x000C, 0x000D)
 _OUTGOING: Final = 4
 

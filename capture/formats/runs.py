@@ -27,9 +27,8 @@ def run_of(frames: Frames, root: Path, gateway: str, ns: int) -> int:
     one, if possible at the ns that is given. Raises `CaptureError`."""
     begin = max(0, int(frames.ts_ns[0]) // STEP_NS * STEP_NS)
     found = _runs(root, gateway, begin)
-    whole = {
-        run: files for run, files in found.items() if 0 in files
-    }  # the others say nothing of a beginning
+    # The others say nothing of a beginning.
+    whole = {run: files for run, files in found.items() if 0 in files}
     if whole:
         rows = can.rows(frames, "", 0, 0, arrow_schema({})).select(_COMPARED)
         for run, files in whole.items():

@@ -113,9 +113,8 @@ async def test_a_side_of_a_bridge_that_has_nobody(name: str) -> None:
 async def test_it_is_told_alike_everywhere(name: str) -> None:
     async with with_side(name) as (appliance, reason):
         link = appliance.parts["bridge line"].rows[1]
-        assert (
-            appliance.parts["bridge line"].hub.accounts()[link.name].stats.offered == 0
-        )  # a row from the start
+        # A row from the start.
+        assert appliance.parts["bridge line"].hub.accounts()[link.name].stats.offered == 0
         say(appliance.parts["bus shop"].hub, 902)
         is_told(appliance, link.name, f"902 {reason}")
 

@@ -14,9 +14,8 @@ from tests.helpers import ROOT
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"\bbuscoupler ([a-z]+)((?: [^\n`|&>]*)?)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-MADE = {
-    line.rstrip("/") for line in (ROOT / ".gitignore").read_text().splitlines()
-}  # by commands that ran here
+# By commands that ran here.
+MADE = {line.rstrip("/") for line in (ROOT / ".gitignore").read_text().splitlines()}
 FOLDERS = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in MADE)
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)`")
 MISTYPED = "rcv"  # on the page for troubleshooting

@@ -67,9 +67,8 @@ def tests_of(module: str) -> list[tuple[str, ...]]:
     and those that are named like a module that imports it. Last are all others in its package.
     """
     near = ROOT / "tests" / Path(module).parent
-    slow = {*_SLOW, "pipeline"} - set(
-        Path(module).parts
-    )  # other processes or Spark, not of their own package
+    # Other processes or Spark, not of their own package.
+    slow = {*_SLOW, "pipeline"} - set(Path(module).parts)
     every = [file for file, parts in _tests() if not parts & slow]
     own = {_own_test(module)}
     concerned = own | _importing(module, every)

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from devices.dbp.catalog.bounds import Bounds
 
-_STRING: Final = re.compile(
-    r'"(?:[^"\\]|\\.)*+"?', re.DOTALL
-)  # also an unterminated one: linear for any text
+# Also an unterminated one: linear for any text.
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 _STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 

@@ -9,9 +9,8 @@ from bus.serving.limits import READ_BYTES
 class Limits:
     """Sizes in bytes, times in seconds, all above 0."""
 
-    message_bytes: int = (
-        1 << 16
-    )  # of all frames of a message together; a peer that sends more is disconnected
+    # Of all frames of a message together; a peer that sends more is disconnected.
+    message_bytes: int = 1 << 16
     frames: int = 256  # of a message; a peer that sends more is disconnected
     queue_bytes: int = 4 << 20  # queued for one peer; of a `dealer` also before its first peer
     connections: int = 8192  # accepted at a time

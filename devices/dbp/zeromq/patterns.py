@@ -80,9 +80,8 @@ class Router(Pattern):
         self._numbers = count(1)
 
     def enter(self, connection: Connection, identity: bytes) -> str:
-        name = identity or b"\0" + next(self._numbers).to_bytes(
-            8, "big"
-        )  # an identity that no peer may choose
+        # An identity that no peer may choose.
+        name = identity or b"\0" + next(self._numbers).to_bytes(8, "big")
         if name in self._by_name:
             return "identity taken"
         super().enter(connection, name)

@@ -25,9 +25,8 @@ log = logging.getLogger("buscoupler.syndication")
 PAUSE_S: Final = 0.25
 """The shortest time between two transactions, in s."""
 
-_BYTES_S: Final = (
-    4 << 20
-)  # the most that is written, so that a flood of changes does not wear out a memory card
+# The most that is written, so that a flood of changes does not wear out a memory card.
+_BYTES_S: Final = 4 << 20
 _ENTRY_BYTES: Final = 100  # of an entry, without its metadata
 _CLOCK_S: Final = 60.0  # between two writes of the file's clock when nothing changes
 _LOCK_S: Final = 1.0  # how long the loop waits for a stuck disk at the start

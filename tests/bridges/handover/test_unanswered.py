@@ -16,9 +16,8 @@ from tests.bridges.handover.gate_support import Clock
 from tests.bridges.protocols.spoken_support import message
 from tests.bridges.support import recorder, say
 
-DEVICE = Policy(
-    allow_in=[("m",)], allow_out=[("m", "set")], deaf=True, replay_s=0.0, answers=True
-)  # as of a side whose devices are asked
+# As of a side whose devices are asked.
+DEVICE = Policy(allow_in=[("m",)], allow_out=[("m", "set")], deaf=True, replay_s=0.0, answers=True)
 UNSURE = b"not known: it came before a takeover"
 
 

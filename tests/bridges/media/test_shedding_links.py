@@ -205,9 +205,8 @@ def test_what_has_begun_is_finished_and_what_follows_is_fresh(
             assert p.messages[0] == long
             assert p.messages[-1] == reading(1, len(said))
             for message, came_s in zip(p.messages[1:], p.heard.times[1:], strict=True):
-                assert (
-                    came_s - said[value_of(message)] < age_s + 0.03
-                )  # its own way: a few ms, polls included
+                # Its own way: a few ms, polls included.
+                assert came_s - said[value_of(message)] < age_s + 0.03
             assert set(p.stats.dropped) <= {"conflated", "aged out"}
 
     simulated(scenario)

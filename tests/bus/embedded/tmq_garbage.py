@@ -15,9 +15,8 @@ def garbage(chance: random.Random) -> bytes:
         return chance.randbytes(chance.randrange(80))
     type = chance.choice((*TYPES, chance.randrange(256)))
     tokens = [chance.choice((1, 1, 2)) for _ in range(chance.randrange(3))]
-    addresses = [
-        pack_address(("127.0.0.1", chance.randrange(1, 9))) for _ in range(3)
-    ]  # nobody listens there
+    # Nobody listens there.
+    addresses = [pack_address(("127.0.0.1", chance.randrange(1, 9))) for _ in range(3)]
     data = b"".join(addresses) if kind == 1 else chance.randbytes(8 * chance.randrange(8))
     packet = bytearray(pack(type, tokens, data))
     if kind == 2:

@@ -73,9 +73,8 @@ def test_names_of_several_interfaces_are_in_a_column(tmp_path: Path) -> None:
 
 def test_python_can_and_we_read_each_others_logs(tmp_path: Path) -> None:
     frames = some(200, CANDUMP)
-    keep = frames.chosen(
-        (frames.marks * ~frames.is_fd == 0) & ~frames.is_error & ~frames.is_remote
-    )  # its own way
+    # Its own way.
+    keep = frames.chosen((frames.marks * ~frames.is_fd == 0) & ~frames.is_error & ~frames.is_remote)
     (tmp_path / "ours.log").write_bytes(written(CANDUMP, keep))
     theirs = list(can.CanutilsLogReader(tmp_path / "ours.log"))
     assert len(theirs) == len(keep)

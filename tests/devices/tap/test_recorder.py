@@ -163,9 +163,8 @@ async def test_a_killed_writer_is_replaced_and_nothing_is_lost_or_doubled(
             os.kill(writer_of(recorder), signal.SIGKILL)
             await until(partial(lost_more_than, recorder, losses))
             assert recorder.state == "waiting"
-            assert recorder.counts["written"] >= 500 * (
-                losses + 1
-            )  # what a writer that has ended has written
+            # What a writer that has ended has written.
+            assert recorder.counts["written"] >= 500 * (losses + 1)
             await until(lambda: recorder.state == "up")
     assert frames(tmp_path) == numbered(0, sent)
     assert [row["cap_seq"] for row in rows_in(tmp_path)] == list(range(len(rows_in(tmp_path))))

@@ -104,9 +104,8 @@ def has_ended(pid: int) -> bool:
 def test_the_next_command_comes_to_the_same_spark(machine: Machine, counts: str) -> None:
     first = machine.server  # two at once start one
     assert (machine.place / server.SERVER).stat().st_mode & 0o777 == 0o600
-    private = QUICK or (
-        "--no-resident",
-    )  # Sail's answers are Spark's (tests/pipeline/engine/test_elsewhere.py)
+    # Sail's answers are Spark's (tests/pipeline/engine/test_elsewhere.py).
+    private = QUICK or ("--no-resident",)
     assert machine.counted(*private) == counts
     due = machine.last(*private)
     damaged = next((machine.capture / "capture").glob("date=*/gateway=*")) / "damaged.parquet"

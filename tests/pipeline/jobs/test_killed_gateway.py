@@ -43,9 +43,8 @@ def test_the_audit_counts_what_the_listener_received(tmp_path: Path) -> None:
     found = audited(pair.capture, "--engine", "sail")
     counts = {(row["kind"], row["hub"]): row["count"] for row in found["summary"]}
     assert found["totals"][0]["frames"] == SENT
-    assert counts.pop(("lost", "bus hall-b"), 0) == SENT - len(
-        heard
-    )  # before the trunk was up, and too old then
+    # Before the trunk was up, and too old then.
+    assert counts.pop(("lost", "bus hall-b"), 0) == SENT - len(heard)
     assert SENT // 2 < counts.pop(("not captured", "bus hall-a")) < SENT
     assert counts == {}
     assert found["status"] == 1

@@ -26,9 +26,8 @@ class Outcome:
     strays: int = 0
     wait_ms: float = 0.0
     note: str = ""
-    counted: dict[str, int] = field(
-        default_factory=dict
-    )  # what the gateways say that they gave up, by reason
+    # What the gateways say that they gave up, by reason.
+    counted: dict[str, int] = field(default_factory=dict)
     stood_ms: float = 0.0  # the longest time in which the rig, with its relays, had no turn
     missing: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)

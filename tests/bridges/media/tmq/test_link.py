@@ -112,9 +112,8 @@ async def test_its_own_publications_do_not_come_back(net: Network) -> None:
 async def test_it_learns_from_the_greeting_that_an_address_is_its_own(net: Network) -> None:
     """As behind a router that translates addresses. The first message has come back by then."""
     broker = net.broker()
-    bus = await net.bus(
-        broker, "tcp://192.0.2.1:9", host="*"
-    )  # not all are at loopback, so it listens on all
+    # Not all are at loopback, so it listens on all.
+    bus = await net.bus(broker, "tcp://192.0.2.1:9", host="*")
     say(broker.addresses[0], packet(SUBSCRIBE, TEMP, packed(("127.0.0.2", bus.address[1]))))
     await until(lambda: len(broker.registry.subscribers(TEMP)) == 2)
     bus.say(frame(TEMP, b"0"))

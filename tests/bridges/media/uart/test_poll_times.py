@@ -177,9 +177,8 @@ def test_until_the_next_node_is_due_the_master_waits_or_sends_its_own() -> None:
         for address, now in ((1, round_s), (2, round_s + 0.25)):
             assert poll(master, now) == address
             done(master, address, now)
-    assert waits(
-        master, 3.25, 3.5, own=True
-    )  # the turnaround; then node 1 is due, and node 2 a quarter later
+    # The turnaround; then node 1 is due, and node 2 a quarter later.
+    assert waits(master, 3.25, 3.5, own=True)
     assert poll(master, 3.5) == 1
     done(master, 1, 3.5)
     assert waits(master, 3.5, 3.75)

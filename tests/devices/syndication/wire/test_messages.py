@@ -98,11 +98,12 @@ def test_the_first_byte_tells_the_generation(first: int) -> None:
 def test_every_legal_first_message_is_cut_and_no_two_generations_begin_alike() -> None:
     texts = ["x" * size for size in (0, 1, 31, 32, 255, 256, 4096)]
     untagged = [pack(text) for text in texts] + [pack(text.encode()) for text in texts]
+    # Longer than they need be.
     untagged += [
         b"\xda\x00\x01x",
         b"\xdb\x00\x00\x00\x01x",
         b"\xc6\x00\x00\x00\x01x",
-    ]  # longer than they need be
+    ]
     arrays = [head + b"\xa1i\x80\x05" for head in (b"\x93", b"\xdc\0\3", b"\xdd\0\0\0\3")]
     pairs = pack("UUID") + pack("i") + pack("Metadata") + pack({}) + pack("Value") + pack(5)
     maps = [head + pairs for head in (b"\x83", b"\xde\0\3", b"\xdf\0\0\0\3")]

@@ -105,12 +105,13 @@ def test_every_protocol_is_compared_by_counts(spark: "SparkSession") -> None:
     assert rows == {(key, 5, 4, 1, 0, "") for key in (*keys, "of another distribution")}
 
 
+# Amber: what a device says wrongly is told, as everywhere.
 PLANTED: dict[str, tuple[dict[str, int], str, str]] = {
     "healthy": ({}, "amber", "1 side with a protocol was compared by counts"),
     "lost in the bridge": ({"in_bridge": 2}, "red", "of their copies, 2 missing on a segment"),
     "an item became nothing": ({"untold": 3}, "red", "3 lost in translation in by lines at the wire"),
     "a frame was not sent": ({"unsent": 4}, "red", "4 lost in translation out by lines at the wire"),
-}  # amber: what a device says wrongly is told, as everywhere
+}
 
 
 @pytest.mark.engines(SAIL)
