@@ -83,10 +83,8 @@ class Appliance:
         self._failed: frozenset[str] = frozenset()
         self._loop: AbstractEventLoop | None = None
         self._rounds = Rounds(self._look, SCAN_S)
-        self._publisher, self._unpublished = (
-            Publisher(self._site, clock),
-            UnpublishedLines(self.gateway),
-        )
+        self._publisher = Publisher(self._site, clock)
+        self._unpublished = UnpublishedLines(self.gateway)
         self._publish()
         self._started_ns, self._product = time.time_ns(), version()
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)

@@ -6,6 +6,7 @@ Pure.
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from math import isfinite
 from typing import Any, Final
 
 _LONGEST = 64  # difflib takes quadratic time for long input, which is no typing mistake anyway
@@ -58,6 +59,14 @@ def whole_in(text: str, most: int) -> int | None:
         return None
     number = int(text)
     return number if number <= most else None
+
+
+def finite_in(text: str) -> float:
+    """Return the number that a text of digits is. Raises ValueError for one that is no finite double."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def signs_in(text: str) -> str:

@@ -249,10 +249,8 @@ class AlarmWatch:
         for book in books:
             here = set[tuple[int, ...]]()
             for row in meant(book.alarm.spec, parts):
-                key, of = (
-                    Pattern(self._gateway, row.hub.name, row.name),
-                    f"{self._gateway}/{row.source}",
-                )
+                key = Pattern(self._gateway, row.hub.name, row.name)
+                of = f"{self._gateway}/{row.source}"
                 value = self._values.of(book.alarm.spec.of, (row.hub.name, row.name))
                 is_up = carries(row.link.state, row.link.condition)
                 book.link(tuple(key), of, is_up, value, self._now_s)

@@ -84,10 +84,8 @@ class Watch:
 
     def send(self, part: Part, entry: Entry, frame: bytes) -> None:
         """Publish the frame as if it had just come in by a link, from the only peer there or a new one."""
-        batch, pipes = (
-            from_payloads([frame]),
-            [one for one in entry.door.pipes if one.link == entry.link.name],
-        )
+        batch = from_payloads([frame])
+        pipes = [one for one in entry.door.pipes if one.link == entry.link.name]
         if len(pipes) == 1 and not any(one.accepted for one in chain(pipes[0])):
             return self._come(part, entry, batch, pipes[0])
         visitor = _Visitor(entry.link.name)

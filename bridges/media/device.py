@@ -12,7 +12,7 @@ from importlib import import_module
 from math import inf
 from typing import Generic, NamedTuple, TypeVar
 
-from bridges.media.seals import WORDS, Seals
+from bridges.media.seals import WORDS, Seals, is_message
 from bridges.media.shedding import Shed, checked
 from bridges.media.wire import Wired, WireTap
 from bus.advice import advised
@@ -210,7 +210,13 @@ class DeviceLink(Wired, Retrying, Generic[D]):
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
         purpose, sender = self.name.partition(":")[0], random.SystemRandom().getrandbits(32)
-        return Seals(keys, purpose, sender, clock, self.stats.rejected, self._tell, _elapsed_s)
+        return Seals(
+            keys, purpose, sender, clock, self.stats.rejected, self._tell, _elapsed_s, self._is_plain
+        )
+
+    def _is_plain(self, data: bytes) -> bool:
+        """Tell whether these bytes, as the medium carries them, are a message without a seal."""
+        return is_message(data)
 
     def _tell(self, reason: str) -> None:
         """Log the first message that does not verify; the others are counted."""

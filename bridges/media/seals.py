@@ -79,13 +79,14 @@ class Seals:
         rejected: dict[str, int],
         tell: Callable[[str], None] = lambda _: None,
         elapsed: Callable[[], float] = lambda: 0.0,
+        is_plain: Callable[[bytes], bool] = is_message,
     ) -> None:
         self._purpose, self._clock, self._elapsed = purpose.encode(), clock, elapsed
         self._sender, self._own = sender, {sender}
         self._began = self._now() - self._since()
         self._doubts = False
         self._rejected, self._tell = rejected, tell
-        self.is_plain: Callable[[bytes], bool] = is_message
+        self._is_plain = is_plain
         self._heard: OrderedDict[int, _Heard] = OrderedDict()
         self._last = 0
         self.rekey(ring)
@@ -134,7 +135,7 @@ class Seals:
         """Return the content of a sealed message; None, counted by its reason, if it does not count."""
         body, tag = sealed[:-TAG_BYTES], sealed[-TAG_BYTES:]
         if len(sealed) < SEAL_BYTES or not self._ring.verify(tag, body):
-            reason = "unsigned" if self.is_plain(sealed) else "forged"
+            reason = "unsigned" if self._is_plain(sealed) else "forged"
         else:
             sender, high, low = _STAMP.unpack_from(body, len(body) - _STAMP.size)
             reason = self._judge(sender, high << 32 | low)

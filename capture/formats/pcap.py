@@ -44,7 +44,6 @@ _PCAP: Final = {
     b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1),
 }  # fmt: skip
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
-MAGICS: Final = (_SECTION, *_PCAP)
 # Bytes of the header; where packet type and protocol are.
 _COOKED: Final = {
     SLL: (16, 0, 14),

@@ -1,6 +1,5 @@
 """A link to the radios of a PAN of IEEE 802.15.4 (docs/wire/ieee802154.md). All of them are one peer."""
 
-from collections.abc import Callable
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext
@@ -8,10 +7,8 @@ from bridges.media.ieee802154.medium import Ieee802154
 from bridges.media.ieee802154.pipe import RadioPipe
 from bridges.media.ieee802154.radio import Radio, open_radio
 from bridges.media.multicast.datagram import is_plain
-from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.hub import Link
-from bus.keys import Keyring
 from bus.noise import Ear
 
 
@@ -38,10 +35,8 @@ class RadioLink(DeviceLink[Radio]):
     def ear(self) -> Ear:
         return Ear("datagrams", "another program in this PAN", sure=32, few=4)
 
-    def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
-        made = super()._make_seals(keys, clock)
-        made.is_plain = is_plain
-        return made
+    def _is_plain(self, data: bytes) -> bool:
+        return is_plain(data)
 
     def _open_device(self) -> Radio:
         return open_radio(self.options)

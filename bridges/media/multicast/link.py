@@ -1,6 +1,5 @@
 """A link to an IP multicast group over UDP (docs/wire/multicast.md). All its members are one peer."""
 
-from collections.abc import Callable
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext
@@ -8,10 +7,8 @@ from bridges.media.multicast.datagram import is_plain
 from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.pipe import MulticastPipe
 from bridges.media.multicast.sockets import Sockets, open_sockets
-from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.hub import Link
-from bus.keys import Keyring
 from bus.noise import Ear
 from bus.urls import url_host
 
@@ -44,10 +41,8 @@ class MulticastLink(DeviceLink[Sockets]):
     def ear(self) -> Ear:
         return Ear("datagrams", "another program on this group and port", sure=32, few=4)
 
-    def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
-        made = super()._make_seals(keys, clock)
-        made.is_plain = is_plain
-        return made
+    def _is_plain(self, data: bytes) -> bool:
+        return is_plain(data)
 
     def _open_device(self) -> Sockets:
         return open_sockets(self.options, self.loopback)

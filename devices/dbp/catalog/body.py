@@ -3,9 +3,9 @@
 import json
 import re
 from itertools import accumulate
-from math import isfinite
 from typing import Any, Final
 
+from bus.text import finite_in
 from devices.dbp.catalog.bounds import Bounds
 
 # Also an unterminated one: linear for any text.
@@ -55,15 +55,8 @@ def _skip(text: str, at: int) -> int:
     return blank.end() if blank else at
 
 
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not isfinite(number):
-        raise ValueError(digits)
-    return number
-
-
 def _refuse(constant: str) -> float:
     raise ValueError(constant)
 
 
-_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)  # no NaN, no Infinity
+_DECODER: Final = json.JSONDecoder(parse_float=finite_in, parse_constant=_refuse)  # no NaN, no Infinity

@@ -41,11 +41,8 @@ def offers_of(
     A service that came by one of the two is not offered back, so that none goes round. Those offered `before`
     come first: who lists many new ones pushes none out.
     """
-    allowed, services, addresses = (
-        tuple(allowed),
-        dict[str, dict[str, Any]](),
-        dict[tuple[str, str], Address](),
-    )
+    allowed = tuple(allowed)
+    services, addresses = dict[str, dict[str, Any]](), dict[tuple[str, str], Address]()
     for name in _in_turn(listed, allowed, before):
         one, via = listed[name], via_of(listed[name].fields)
         if own in via or far in via or len(via) >= HOPS_MAX or len(services) >= SERVICES_MAX:

@@ -6,7 +6,6 @@ The data fits a frame. A `Codec` never raises because of data or of a value.
 import json
 from collections.abc import Callable
 from decimal import Decimal, DecimalException
-from math import isfinite
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, NamedTuple, NoReturn
@@ -16,6 +15,7 @@ import msgpack
 from bus.quantity.coding import Coding
 from bus.quantity.raw import Type, size_of
 from bus.quantity.scale import Scale
+from bus.text import finite_in
 from devices.syndication.bounds import Bounds
 from devices.syndication.buses.rules import Coded, layout
 from devices.syndication.wire.messages import pack
@@ -91,18 +91,11 @@ def _text(value: Any) -> str:
 
 
 def _from_json(data: bytes) -> bytes:
-    return _whole(pack(json.loads(data.decode(), parse_constant=_no_constant, parse_float=_finite)))
+    return _whole(pack(json.loads(data.decode(), parse_constant=_no_constant, parse_float=finite_in)))
 
 
 def _no_constant(word: str) -> NoReturn:
     raise ValueError(word)
-
-
-def _finite(word: str) -> float:
-    number = float(word)
-    if not isfinite(number):
-        raise ValueError(word)
-    return number
 
 
 def _json_of(value: bytes) -> bytes:

@@ -12,11 +12,8 @@ from tests.bridges.support import FRAME, MESSAGE, frame
 
 
 def seals(sender: int, rejected: dict[str, int] | None = None) -> Seals:
-    made = Seals(
-        Keyring((bytes(32),)), "multicast", sender, lambda: 1.7e9, {} if rejected is None else rejected
-    )
-    made.is_plain = is_plain
-    return made
+    counts = {} if rejected is None else rejected
+    return Seals(Keyring((bytes(32),)), "multicast", sender, lambda: 1.7e9, counts, is_plain=is_plain)
 
 
 def encoder(datagram_bytes: int = 1400) -> Encoder:
