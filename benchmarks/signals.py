@@ -20,8 +20,9 @@ import cantools
 import numpy as np
 import pyarrow as pa
 
-from bridges.protocols.dbc.columns import PAD, Decoder, Frames
+from bridges.protocols.dbc.columns import Decoder
 from bridges.protocols.dbc.database import load
+from bridges.protocols.dbc.series import PAD, Frames
 from bus.machine.scratch import Scratch
 from bus.names import Names
 from bus.wire.frame import PUB

@@ -4,8 +4,8 @@ A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and f
 has the base class of their records, `translator` that of what does the work, without I/O; `rows` and `values`
 have the settings of values, `delimited` cuts bytes at a delimiter, `endings` guesses at others, `blocks`
 gathers lines with one check over all of them, `crc16` is such a check, and `selection` has sets of CAN
-identifiers. For devices that are asked, `asking` has the settings, `asker` asks, and `commands` are what is
-written. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
+identifiers. For devices that are asked, `asking` has the settings, `asker` asks by a `line`, and `commands`
+are what is written. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
 (docs/add-a-protocol.md).
 """
 

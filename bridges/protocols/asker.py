@@ -5,57 +5,21 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from bridges.protocols.asking import Asking
 from bridges.protocols.commands import Command, Commands, ValuePlace
+from bridges.protocols.line import Line, Outcome
 from bridges.protocols.translator import LOOK_S, Sent, Translator, Turn, Wire, frame
 from bus.quantity.forms import write
 from bus.values import RESULTS_FULL
 
 T = TypeVar("T")
-I = TypeVar("I", contravariant=True)  # noqa: E741 (an item)
 AWAY_S, REFUSED_S = 30.0, 60.0
 """The longest pauses between requests to a device that is silent, and for a value that it refuses."""
 SILENT = 2
 """Requests without a good answer, after which a device is told."""
 _TOLD = 3
-
-
-class Outcome(NamedTuple):
-    """The outcome of a request: the data that were read, or `fault`, a reason of rejects.
-
-    `refused`: the device itself refused, in these words, with this `code`. `unsure`: nobody knows whether a
-    write was done. `instead`: what came in place of the answer, for people.
-    """
-
-    data: bytes = b""
-    fault: str = ""
-    refused: str = ""
-    unsure: bool = False
-    code: int = 0
-    instead: str = ""
-
-
-class Line(Protocol[I]):
-    """The wire between request and answer: one request is open at a time.
-
-    `is_open`: whether one is. `free_s`: when the next may be sent. `due_s`: when to `look`, while one is
-    open. `heard_s`: when the last input came.
-    """
-
-    is_open: bool
-    free_s: float
-    heard_s: float
-
-    @property
-    def due_s(self) -> float: ...
-
-    def feed(self, item: I, now_s: float) -> Outcome | None:
-        """Take input. Return the outcome of the open request if this completes it."""
-
-    def look(self, now_s: float) -> Outcome | None:
-        """Return the outcome of the open request if it has one by the passing of time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -273,7 +237,7 @@ class Asker(Translator[T], Generic[T, P]):
         assert asked is not None  # the line had a request
         self._note(self._device(asked), outcome, now_s)
         if isinstance(asked, Command):
-            self._commands.tell(asked.place.tokens, _result(outcome))
+            self._commands.tell(asked.place.tokens, outcome.words())
         elif outcome.fault:
             self._schedule(asked, now_s + asked.poll_s)
         elif outcome.refused:
@@ -331,12 +295,3 @@ class Asker(Translator[T], Generic[T, P]):
         told = list(self._troubled.values())
         rest = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
         self.condition = "; ".join(told[:_TOLD]) + rest
-
-
-def _result(outcome: Outcome) -> str:
-    """Return what became of a command."""
-    if outcome.fault:
-        return f"not known: {outcome.fault}"
-    if outcome.refused:
-        return f"{'not known' if outcome.unsure else 'refused'}: {outcome.refused}"
-    return "done"

@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridges.protocols.dbc.columns import PAD, Decoder, Frames, Series, grouped, texts_of
+from bridges.protocols.dbc.columns import Decoder
 from bridges.protocols.dbc.j1939.joining import Joiner
+from bridges.protocols.dbc.series import PAD, Frames, Series, grouped, texts_of
 from bus import events
 from bus.names import Names
 from bus.quantity.known import Quantities

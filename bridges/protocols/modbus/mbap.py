@@ -8,7 +8,7 @@ from math import inf
 from struct import Struct
 from typing import Final
 
-from bridges.protocols.asker import Outcome
+from bridges.protocols.line import Outcome
 from bridges.protocols.modbus.pdu import PDU_BYTES_MAX, Ask, answered_by, outcome_of
 
 HEADER: Final = Struct(">HHHB")

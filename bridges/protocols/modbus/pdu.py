@@ -6,7 +6,7 @@ What is between address and checksum is the protocol data unit (PDU): a function
 from struct import Struct
 from typing import Final, NamedTuple
 
-from bridges.protocols.asker import Outcome
+from bridges.protocols.line import Outcome
 from bridges.protocols.modbus.protocol import Kind
 
 READ: Final[dict[Kind, int]] = {"coil": 1, "discrete": 2, "holding": 3, "input": 4}

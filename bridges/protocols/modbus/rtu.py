@@ -8,14 +8,13 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from bridges.protocols.asker import Outcome
 from bridges.protocols.crc16 import crc16
+from bridges.protocols.line import Outcome
 from bridges.protocols.modbus.pdu import Ask, answered_by, length_of, outcome_of
 
 SILENCE_CHARACTERS: Final = 3.5
 SILENCE_S: Final = 0.00175  # the least, above 19,200 bits/s
 _BYTES_MAX: Final = 1024
-_FRAME_BYTES_MAX: Final = 256
 
 
 def crc_of(data: bytes) -> bytes:

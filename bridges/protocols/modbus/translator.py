@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from math import inf
 
-from bridges.protocols.asker import Asker, Device, Outcome, Poll
+from bridges.protocols.asker import Asker, Device, Poll
 from bridges.protocols.commands import Command, ValuePlace
+from bridges.protocols.line import Outcome
 from bridges.protocols.modbus.mbap import Mbap
 from bridges.protocols.modbus.pdu import Ask, writing
 from bridges.protocols.modbus.plan import Block, apart, planned

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from math import inf
 from typing import Final, NamedTuple
 
-from bridges.protocols.asker import AWAY_S, Outcome
+from bridges.protocols.asker import AWAY_S
 from bridges.protocols.delimited import Cutter
+from bridges.protocols.line import Outcome
 from bridges.protocols.queries.answers import Find
 from bridges.protocols.queries.protocol import Queries
 from bus.text import decoded, plain

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from heapq import heapify, heappop
 from math import inf
 
-from bridges.protocols.asker import SILENT, Asker, Device, Outcome, Poll
+from bridges.protocols.asker import SILENT, Asker, Device, Poll
 from bridges.protocols.commands import Command, ValuePlace
+from bridges.protocols.line import Outcome
 from bridges.protocols.lines.places import Template
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.queries.answers import Find, acknowledged, finder, valued, whole_fits

@@ -8,7 +8,7 @@ from math import inf
 from typing import Final
 
 from bridges.items import Answer, Request
-from bridges.protocols.asker import Outcome
+from bridges.protocols.line import Outcome
 from bridges.protocols.registers.protocol import ChipRegister
 
 ANSWER_S: Final = 2.0

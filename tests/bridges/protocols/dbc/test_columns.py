@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridges.items import ERROR, EXTENDED, REMOTE
-from bridges.protocols.dbc.columns import PAD, Decoded, Decoder, Frames, texts_of
+from bridges.protocols.dbc.columns import Decoded, Decoder
 from bridges.protocols.dbc.compiled import compile_message, decode
 from bridges.protocols.dbc.database import load
 from bridges.protocols.dbc.index import Index
 from bridges.protocols.dbc.layout import Database, Message, Signal
+from bridges.protocols.dbc.series import PAD, Frames, texts_of
 from bridges.protocols.dbc.values import chosen, number
 from tests.bridges.protocols.dbc.dbc_support import CAR, SAIL, TRUCK, random_database
 from tests.helpers import ROOT

@@ -8,10 +8,11 @@ pytest.importorskip("cantools")
 import numpy as np
 
 from bridges.items import EXTENDED, CanFrame
-from bridges.protocols.dbc.columns import PAD, Decoder, Frames, Series
+from bridges.protocols.dbc.columns import Decoder
 from bridges.protocols.dbc.database import load
 from bridges.protocols.dbc.j1939.joining import Joiner
 from bridges.protocols.dbc.j1939.transport import announce, packets
+from bridges.protocols.dbc.series import PAD, Frames, Series
 from tests.bridges.protocols.dbc.dbc_support import GNSS, SAIL, TRUCK, WHOLE, fast
 
 EACH_NS = 1_000_000
