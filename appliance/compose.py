@@ -21,13 +21,15 @@ from appliance.parts.site import Site
 from appliance.plant.saying import say
 from appliance.plant.watch import PlantWatch
 from appliance.rounds import Rounds
+from appliance.status.candidates import claims, roles, twins
 from appliance.status.health import Concern
 from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
 from appliance.status.overlay import told_marks
 from appliance.status.rows import LinkRow
-from appliance.status.snapshot import brief, claims, roles, twins, values_of
+from appliance.status.snapshot import brief
 from appliance.status.transit import Transit
+from appliance.status.values import values_of
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.version import version
 from appliance.web.service import StatusPage

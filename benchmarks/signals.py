@@ -30,10 +30,10 @@ from bus.wire.pattern import token
 from capture import files, parquet
 from capture.schema import arrow_schema
 from pipeline.input.span import Span
-from pipeline.signals.blocks import Wanted
 from pipeline.signals.databases import Database
 from pipeline.signals.pieces import Task, divided, listed
 from pipeline.signals.table import Files
+from pipeline.signals.wanted import Wanted
 from pipeline.signals.work import Bins, Sums, Work
 
 MESSAGES: Final = 30

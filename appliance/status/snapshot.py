@@ -5,9 +5,9 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
+from appliance.status.candidates import claims, of_lease, roles
 from appliance.status.conditions import judged
 from appliance.status.health import WORDS
 from appliance.status.labels import Labels, titles
@@ -15,29 +15,21 @@ from appliance.status.rates import RowKey
 from appliance.status.rows import Far, LinkRow
 from appliance.status.shape import MOST, VERSION
 from appliance.status.sums import Sums, counts_of, far_of
-from appliance.status.view import Beside, Besides, Sampled, ShownPart, View
+from appliance.status.values import values_of
+from appliance.status.view import Around, Besides, Sampled, ShownPart, View
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account
-from bus.names import Names, table_of
-from bus.quantity.known import Quantities
-from bus.report import LISTED, READINGS, Report
+from bus.names import table_of
+from bus.report import Report
 from bus.steps import Steps, finish, portions
 from bus.transports.budget import PROCESS
-from bus.values import Value
 from bus.watch.watched import WatchedHub
-from bus.wire.frame import unpack
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
-    from bus.leases.candidacy import Candidacy
-    from bus.leases.group import CandidateStatus, Lease
     from devices.tap.recorder import Recorder
 
 PIPES: Final = 64  # of one hub
-_READ: Final = 512  # values of devices
 _PARTS: Final = 10  # of one step
-_SHOWN_BYTES: Final = 64  # of the data of a value
-_HEARD_MS: Final = 1000  # a candidate without its links that was heard in the last second is there
-_EXACT = 1 << 53  # larger numbers are not exact in JSON
 _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
 Record = dict[str, Any]
 _ByHub = defaultdict[Hub, dict[str, list[LinkRow]]]
@@ -68,20 +60,7 @@ def steps(view: View, pipes: int = PIPES) -> Steps[Record]:
             shown.add_part(part)
         yield
     shown.add_besides(besides)
-    found = {
-        "version": VERSION,
-        "time_ns": time.time_ns(),
-        "started_ns": view.started_ns,
-        "pid": os.getpid(),
-        "product": view.product,
-        "program": view.program,
-        "topology": view.name,
-        "gateway": view.gateway,
-        "file": around.digest,
-        "gateways": dict(around.gateways),
-        "silent": dict(around.silent),
-        "page": around.page,
-        "certificates": {path: min(int(end_s * 1e9), MOST) for path, end_s in around.lasting.items()},
+    found = _process(view, around) | {
         "parts": shown.parts,
         "ends": shown.ends,
         "links": shown.links,
@@ -101,6 +80,25 @@ def steps(view: View, pipes: int = PIPES) -> Steps[Record]:
     found |= {} if around.drawing is None else {"drawing": around.drawing}
     several = view.plant is not None and len(around.gateways) > 1
     return found | ({"plant": view.plant.shown(found)} if several and view.plant is not None else {})
+
+
+def _process(view: View, around: Around) -> Record:
+    """Return what a status says of the process itself, and of what is around it."""
+    return {
+        "version": VERSION,
+        "time_ns": time.time_ns(),
+        "started_ns": view.started_ns,
+        "pid": os.getpid(),
+        "product": view.product,
+        "program": view.program,
+        "topology": view.name,
+        "gateway": view.gateway,
+        "file": around.digest,
+        "gateways": dict(around.gateways),
+        "silent": dict(around.silent),
+        "page": around.page,
+        "certificates": {path: min(int(end_s * 1e9), MOST) for path, end_s in around.lasting.items()},
+    }
 
 
 class _Shown:
@@ -174,29 +172,6 @@ def _brief_hub(
 def _cuts(hub: Hub) -> list[str]:
     """Return the names of the pipes that carried a loop, and are cut now."""
     return [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else []
-
-
-def claims(reports: Iterable[Report]) -> dict[str, int]:
-    """Return the age of the last claim of each gateway at a broker here, in milliseconds."""
-    heard = dict[str, int]()
-    for candidate in (one for report in reports for lease in report.leases for one in lease.candidates):
-        heard[candidate.name] = min(candidate.silent_ms, heard.get(candidate.name, 1 << 62))
-    return heard
-
-
-def twins(reports: Iterable[Report]) -> dict[str, list[str]]:
-    """Return the hosts of each gateway whose claims for one lease come from several to a broker here."""
-    found = dict[str, set[str]]()
-    for lease in (lease for report in reports for lease in report.leases):
-        there = [one for one in lease.candidates if _is_heard(one)]
-        for one, other in combinations(there, 2):
-            if one.name == other.name and (one.host != other.host or one.is_beside(other)):
-                found.setdefault(one.name, set()).update((one.host, other.host))
-    return {name: sorted(hosts) for name, hosts in found.items()}
-
-
-def _is_heard(one: "CandidateStatus") -> bool:
-    return one.ready or one.silent_ms < _HEARD_MS
 
 
 def part_row(part: ShownPart, down_ms: Downs) -> Record:
@@ -293,70 +268,11 @@ def _pipe(pipe: Pipe) -> list[Record]:
 
 
 def _service(part: str, report: Report, copies: Mapping[tuple[str, str], str]) -> Record:
-    leases = [lease._asdict() | {"candidates": _candidates(lease, copies)} for lease in report.leases]
+    leases = [lease._asdict() | {"candidates": of_lease(lease, copies)} for lease in report.leases]
     return {
         "name": report.name, "kind": report.kind, "part": part, "urls": list(report.urls),
         "counts": dict(report.counts), "rejected": dict(report.rejected), "leases": leases, **report.lists,
     }  # fmt: skip
-
-
-def _candidates(lease: "Lease", copies: Mapping[tuple[str, str], str]) -> list[Record]:
-    """Return the candidates for a lease. `part` is the id of the candidate's bridge, "" if it is unknown."""
-    rows = [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
-    return [{key: value for key, value in row.items() if key != "known_ms"} for row in rows]
-
-
-def roles(parts: Iterable[ShownPart]) -> Iterator[Record]:
-    """Yield the role of this gateway in each bridge that several gateways run."""
-    for part in parts:
-        if part.candidacy is not None:
-            yield _candidate(part.id, part.candidacy)
-        if part.beside is not None:
-            yield _beside(part.id, part.beside)
-
-
-def _beside(part: str, role: Beside) -> Record:
-    """Return the row of a bridge that forwards whatever the other gateways do, so nobody holds a lease."""
-    return {
-        "bridge": role.bridge,
-        "part": part,
-        "lease": role.lease,
-        "pattern": role.pattern,
-        "name": role.gateway,
-        "role": "parallel",
-        "ready": not role.down,
-        "settling": False,
-        "cause": role.down or "all its gateways forward at once",
-        "epoch": 0,
-        "holder": "",
-        "takeovers": 0,
-        "brokers": [],
-    }
-
-
-def _candidate(part: str, candidacy: "Candidacy") -> Record:
-    candidate = candidacy.candidate
-    return {
-        "bridge": candidacy.bridge,
-        "part": part,
-        "lease": candidate.bridge,
-        "pattern": candidate.tokens,
-        "name": candidate.name,
-        "role": candidate.state,
-        "ready": candidate.ready,
-        "settling": candidate.settling,
-        "cause": candidate.cause,
-        "epoch": candidate.epoch,
-        "holder": candidate.holder_name,
-        "takeovers": candidacy.takeovers,
-        "takeovers_without_fault": candidacy.without_fault,
-        "leases_lost_late": candidacy.losses,
-        "lease_ms": candidate.pace.lease_ms,
-        "late_ms": int(1000 * candidate.pace.late_s),
-        "window": dict(candidacy.gate.noted()),
-        "unsaid": dict(candidacy.unsaid),
-        "brokers": [view.reach for view in candidate.views],
-    }
 
 
 def _tap(part: str, tap: "Recorder") -> Record:
@@ -365,41 +281,3 @@ def _tap(part: str, tap: "Recorder") -> Record:
         "captured": tap.captured, "lost": tap.lost, "losing": tap.is_losing, "ring_bytes": tap.ring_bytes,
         "waiting_bytes": tap.waiting_bytes, **tap.counts,
     }  # fmt: skip
-
-
-def values_of(reports: Iterable[Report], names: Names, quantities: Quantities) -> Record:
-    """Return the newest frames: of the sides of devices in their order, then of buses, the newest first."""
-    found = [
-        (value, on, report.kind == READINGS)
-        for report in reports for on, some in report.values.items() for value in some
-    ]  # fmt: skip
-    now_s = time.monotonic()
-    read = [one for one in found if one[2]]
-    newest = nlargest(LISTED, (one for one in found if not one[2]), key=lambda one: one[0].at_s)
-    shown = [_value(value, on, names, quantities, now_s) for value, on, _ in (*read[:_READ], *newest)]
-    return {"values": shown, "more_values": max(0, len(read) - _READ)}
-
-
-def _value(value: Value, bus: str, names: Names, quantities: Quantities, now_s: float) -> Record:
-    """Return a frame as its status has it; of a quantity, the value with unit and range, and as a number."""
-    _, tokens, data = unpack(value.frame)
-    age_ms = int(1000 * (now_s - value.at_s))
-    row: Record = {"on": bus, "pattern": names.show(tokens), "data": _shown(data), "age_ms": age_ms}
-    quantity = quantities.find(tokens)
-    if quantity is None:
-        return row
-    from bus.quantity.telling import told  # late: whoever knows a quantity has loaded it
-
-    text, number = told(quantity, data)
-    known = {"number": number, "low": quantity.low, "high": quantity.high}
-    shown = {key: one for key, one in known.items() if one is not None and abs(one) <= _EXACT}
-    row |= {"unit": quantity.unit} | shown
-    return row | ({"data": _shown(text.encode())} if text else {})
-
-
-def _shown(data: bytes) -> str:
-    """Return data as text if it is printable, else in hex; cut to a line."""
-    cut = data[:_SHOWN_BYTES]
-    text = cut.decode("utf-8", "replace")
-    shown = text if text.isprintable() and "\ufffd" not in text else cut.hex(" ")
-    return shown + ("…" if len(data) > len(cut) else "")

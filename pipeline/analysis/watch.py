@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pipeline.signals.blocks import Wanted
+    from pipeline.signals.wanted import Wanted
 
 _FILES: Final = 64  # files in one batch
 _AGE: Final = "36500d"  # Spark leaves out files a week older than the newest, and says nothing

@@ -17,9 +17,9 @@ from pipeline.output.tables import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pipeline.signals.blocks import Wanted
     from pipeline.signals.conditions import Condition
     from pipeline.signals.pieces import Source
+    from pipeline.signals.wanted import Wanted
 
 _DELTA: Final = Library("deltalake", "deltalake", "tables")
 _SPANS_MOST: Final = 100_000
@@ -58,9 +58,9 @@ def _condition(text: str) -> "Condition":
 def decoding(options: argparse.Namespace) -> "Wanted":
     """Return what the options `DECODING` ask for. Raises `PipelineError`."""
     from bus.quantity.known import Quantities
-    from pipeline.signals.blocks import Wanted
     from pipeline.signals.databases import databases, tokens_of
     from pipeline.signals.forms import check
+    from pipeline.signals.wanted import Wanted
 
     given = list[tuple[tuple[int, ...], str]]()
     for word in options.form:
@@ -154,9 +154,9 @@ def _inside(
     several have."""
     from pipeline.analysis import signals
     from pipeline.cache import cached
-    from pipeline.signals.blocks import ends_with
     from pipeline.signals.conditions import parse
     from pipeline.signals.pieces import done
+    from pipeline.signals.wanted import ends_with
     from pipeline.signals.work import Long
 
     condition = _condition(options.where)

@@ -5,7 +5,7 @@ unless it is a part of a long message.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -18,22 +18,20 @@ from bridges.protocols.dbc.columns import Decoder
 from bridges.protocols.dbc.j1939.joining import Joiner
 from bridges.protocols.dbc.series import PAD, Frames, Series, grouped, texts_of
 from bus import events
-from bus.names import Names
-from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
 from bus.wire.identifier import identifier_word
 from bus.wire.pattern import token
 from capture.schema import Kind
 from pipeline.signals import forms
-from pipeline.signals.databases import Database, Tokens
+from pipeline.signals.databases import Tokens
+from pipeline.signals.lists import Lists, coded, octets_of
 from pipeline.signals.places import RowPlace
+from pipeline.signals.wanted import Wanted, ends_with
 
 COLUMNS: Final = ("ts_ns", "kind", "hub", "bus", "dir", "tokens", "payload")
 """The columns of a capture that a batch has."""
 
 _KINDS, _WAYS = 8, 2
-_FLAGS_MAX: Final = 0xFF  # the token behind the identifier of an FD frame
-_PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
 _OURS: Final = events.PATTERN[0]  # events, the log, alarms, gateways, questions for values
 _HEAD, _SIZE, _CLASSIC, _FD = 8, 4, 16, 72  # of can_frame and canfd_frame
 
@@ -85,40 +83,6 @@ class Moments(NamedTuple):
         return self._replace(ts_ns=self.ts_ns[places], rows=self.rows[places])
 
 
-class Wanted(NamedTuple):
-    """The signals that are wanted, and what is known of them.
-
-    `places`: the rows to decode, by gateway; None for all messages that came in. `roots`: patterns in front
-    of identifiers of CAN frames; the last of them is only a guess. `given`: the form of messages by the
-    beginning of their pattern, which counts more than what `quantities` tell. `ends`: of the names of the
-    signals that are wanted; all if there are none. `from_ns` and `to_ns` bound the time, and so does
-    `inside`: pairs of first and last, in order. With `strangers`, instead of values of databases: the lengths
-    of the frames that no message has, by identifier.
-    """
-
-    databases: tuple[Database, ...] = ()
-    roots: tuple[Tokens, ...] = ()
-    names: Names = Names()
-    given: tuple[tuple[Tokens, str], ...] = ()
-    quantities: Quantities = Quantities()
-    ends: tuple[str, ...] = ()
-    places: Mapping[str, frozenset[RowPlace]] | None = None
-    from_ns: int | None = None
-    to_ns: int | None = None
-    inside: tuple[tuple[int, int], ...] | None = None
-    strangers: bool = False
-
-    def has(self, name: str) -> bool:
-        """Return whether a signal is wanted, by its name."""
-        return not self.ends or any(ends_with(name, end) for end in self.ends)
-
-
-def ends_with(name: str, end: str) -> bool:
-    """Return whether a name ends with these parts, whatever their case."""
-    name, end = name.casefold(), end.casefold()
-    return name == end or name.endswith(f"/{end}")
-
-
 class Reader:
     """A reader of batches."""
 
@@ -145,7 +109,7 @@ class Reader:
 
     def _places(self, batch: pa.RecordBatch, gateway: str, times: Array) -> Iterator[tuple[RowPlace, Array]]:
         """Yield the places whose rows are wanted, with the numbers of the rows."""
-        (hub, hubs), (bus, buses) = _coded(batch.column("hub")), _coded(batch.column("bus"))
+        (hub, hubs), (bus, buses) = coded(batch.column("hub")), coded(batch.column("bus"))
         way, kind = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("dir", "kind"))
         codes = ((hub * len(buses) + bus) * _WAYS + way % _WAYS) * _KINDS + kind % _KINDS
         codes[~self._inside(times)] = count = len(hubs) * len(buses) * _WAYS * _KINDS
@@ -193,7 +157,7 @@ class Reader:
     def _wire(self, bus: str, at: Moments, data: pa.Array) -> Iterator[Block]:
         """Yield the signals of the frames on a wire: structs of the kernel, little-endian."""
         decoder = self._decoder(bus, None)
-        starts, sizes, octets = _bytes(data)
+        starts, sizes, octets = octets_of(data)
         is_frame = (sizes == _CLASSIC) | (sizes == _FD)
         if decoder is None or not is_frame.any():
             return
@@ -217,7 +181,7 @@ class Reader:
                 yield block
 
     def _messages(self, bus: str, at: Moments, tokens: pa.ListArray, data: pa.Array) -> Iterator[Block]:
-        lists = _Lists.of(tokens)
+        lists = Lists.of(tokens)
         rest = lists.counts > 0
         for number, root in enumerate(self.wanted.roots):
             is_guess = number == len(self.wanted.roots) - 1
@@ -230,7 +194,7 @@ class Reader:
         self,
         bus: str,
         at: Moments,
-        lists: "_Lists",
+        lists: Lists,
         data: pa.Array,
         root: Tokens,
         rest: Array,
@@ -247,11 +211,11 @@ class Reader:
             rows, identifiers = rows[known], identifiers[known]
         rest[rows] = False
         if decoder is not None:
-            starts, sizes, octets = _bytes(data)
+            starts, sizes, octets = octets_of(data)
             frames = Frames(identifiers, starts[rows], sizes[rows], octets)
             yield from self._decoded(decoder, frames, bus, self.wanted.names.show(root), at.at(rows))
 
-    def _plain(self, bus: str, at: Moments, lists: "_Lists", data: pa.Array, rows: Array) -> Iterator[Block]:
+    def _plain(self, bus: str, at: Moments, lists: Lists, data: pa.Array, rows: Array) -> Iterator[Block]:
         """Yield the signals of messages that are no CAN frames, pattern by pattern."""
         _, firsts, codes = np.unique(lists.hashes(rows), return_index=True, return_inverse=True)
         for code, some in grouped(codes, len(firsts)):
@@ -312,64 +276,6 @@ class Reader:
             yield form, np.arange(len(data))
         else:
             yield from forms.divided(data)
-
-
-class _Lists(NamedTuple):
-    """The tokens of messages, from `starts` to `ends` in `values`. `counts` is 0 where there is no frame."""
-
-    starts: Array
-    ends: Array
-    counts: Array
-    values: Array
-
-    @classmethod
-    def of(cls, tokens: pa.ListArray) -> "_Lists":
-        offsets = tokens.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
-        values = tokens.values.to_numpy(zero_copy_only=False)
-        return cls(offsets[:-1], offsets[1:], np.diff(offsets), values)
-
-    def begin(self, root: Tokens) -> Array:
-        """Return which messages begin with the tokens of `root`."""
-        found = self.counts >= len(root)
-        last = len(self.values) - 1
-        for place, one in enumerate(root):
-            found &= self.values[np.minimum(self.starts + place, last)] == one
-        return found
-
-    def are_frames(self, place: int) -> Array:
-        """Return which messages may be CAN frames by what is behind a root of `place` tokens: an identifier,
-        and flags of an FD frame or none."""
-        last = len(self.values) - 1
-        flags = self.values[np.minimum(self.starts + place + 1, last)] <= _FLAGS_MAX
-        found: Array = (self.counts == place + 1) | ((self.counts == place + 2) & flags)
-        return found
-
-    def hashes(self, rows: Array) -> Array:
-        """Return a number of 64 bits for the tokens of each of some messages."""
-        starts, counts = self.starts[rows], self.counts[rows]
-        found, last = counts.astype(np.uint64), len(self.values) - 1
-        for place in range(int(counts.max(initial=0))):
-            value = self.values[np.minimum(starts + place, last)].astype(np.uint64)
-            mixed = (found ^ value) * _PRIME
-            found = np.where(counts > place, mixed ^ mixed >> np.uint64(29), found)
-        return found
-
-
-def _coded(column: pa.Array) -> tuple[Array, list[str]]:
-    """Return a number for each text, and the texts."""
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
-
-
-def _bytes(data: pa.Array) -> tuple[Array, Array, Array]:
-    """Return where data start, how long they are, and all bytes with `PAD` more."""
-    offsets = np.frombuffer(data.buffers()[1], np.int32)[data.offset : data.offset + len(data) + 1]
-    buffer = data.buffers()[2]
-    octets = np.zeros(int(offsets[-1]) + PAD, np.uint8)
-    if buffer is not None and offsets[-1]:
-        octets[:-PAD] = np.frombuffer(buffer, np.uint8, int(offsets[-1]))
-    starts = offsets.astype(np.int64)
-    return starts[:-1], np.diff(starts), octets
 
 
 def _strangers(decoder: Decoder, frames: Frames, bus: str, pattern: str, at: Moments) -> Iterator[Block]:

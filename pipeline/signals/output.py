@@ -15,9 +15,9 @@ from capture.stores import Store, store_of
 from pipeline.cache import cached
 from pipeline.errors import PipelineError
 from pipeline.output.place import absolute
-from pipeline.signals.blocks import Wanted
 from pipeline.signals.pieces import Source, done
 from pipeline.signals.table import Files
+from pipeline.signals.wanted import Wanted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

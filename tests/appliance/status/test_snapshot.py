@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from appliance.status.candidates import twins as of_one_name
 from appliance.status.overlay import marks
 from appliance.status.rows import bare
 from appliance.status.snapshot import snapshot
-from appliance.status.snapshot import twins as of_one_name
 from appliance.status.terminal import page
 from appliance.status.view import Besides
 from appliance.web.metrics import render

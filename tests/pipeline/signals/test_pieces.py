@@ -20,10 +20,10 @@ from capture.files import names_directory
 from capture.stores import store_of
 from pipeline.errors import PipelineError
 from pipeline.input.span import Span
-from pipeline.signals.blocks import Wanted
 from pipeline.signals.output import check, is_of_table
 from pipeline.signals.pieces import Piece, Task, divided, listed
 from pipeline.signals.table import Files, message_of
+from pipeline.signals.wanted import Wanted
 from pipeline.signals.work import Long, Work
 from tests.pipeline.signals.signals_support import MS, NAMES, START_NS, Seen, blocks_of, capture_of
 
