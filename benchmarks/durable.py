@@ -158,7 +158,7 @@ class Rig:
         return tuple(pipe for pipe in self._out_hub.pipes if pipe is not self.heard)
 
     async def is_joined(self) -> None:
-        """Return when a message comes through."""
+        """Wait until a message comes through."""
         ends_s = time.monotonic() + PATIENCE_S
         before = self.heard.count
         while self.heard.count == before:
@@ -168,7 +168,7 @@ class Rig:
                 raise SystemExit(f"no message comes through: see {self._place}")
 
     async def is_taking(self) -> None:
-        """Return when gateway a takes messages."""
+        """Wait until gateway a takes messages."""
         while not self._hub.pipes:
             await asyncio.sleep(0.05)
         await asyncio.sleep(1.0)

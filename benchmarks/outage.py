@@ -125,7 +125,7 @@ class Outage:
         await self._settled(last)
 
     async def _settled(self, before: int) -> None:
-        """Return when all numbers below `before` have come that had to, or no more come."""
+        """Wait until all numbers below `before` have come that had to, or no more come."""
         ends_s, count = time.monotonic() + _PATIENCE_S, self.ear.count
         while self.lost(before) and time.monotonic() < ends_s:
             if self.ear.count > count:

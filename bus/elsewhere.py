@@ -48,7 +48,7 @@ WORDS: Final = {
     **{word: _MEDIUM.format(name) for word, name in _MEDIA.items()},
     **_WRITE,
 }
-"""Each name, in small letters without signs, and what to write or do."""
+"""What to write or do instead of a name that others use, by that name in small letters without signs."""
 
 
 def known_elsewhere(word: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from bus.passing import passing
 
 LATE_MS: Final = 2000
-"""What waited for longer is late."""
+"""The time after which a message that waited is late."""
 LATE: Final = "late"
 """The reason of a late message that is dropped."""
 _age_ms: ContextVar[int] = ContextVar("age_ms", default=0)

@@ -38,7 +38,7 @@ _COMMENT: Final = re.compile(r"(^|\s)#.*$")
 
 
 def names_from(lines: Iterable[str]) -> list[int | str]:
-    """Yield the names or patterns in a text, one a line. A `#` begins a comment.
+    """Return the names or patterns in a text, one a line. A `#` begins a comment.
 
     It stands at the start of a line or after a blank. Raises `TokenError` for a line that is no pattern.
     """

@@ -13,7 +13,7 @@ _LONGEST = 64  # difflib takes quadratic time for long input, which is no typing
 _LISTED = 24
 _SAID_LETTERS = 120
 SAID_BYTES: Final = 256
-"""So much is kept of what somebody said: a fault quotes it, and noise is judged by it."""
+"""The bytes that are kept of what somebody said: a fault quotes them, and noise is judged by them."""
 _DIGITS = 20  # of 64 bits; Python refuses to read thousands of them
 _END_OF_LINE = re.compile("\r\n|\n|\r")
 _SIGN = re.compile(r"\\(?:([0abefnrtv\\])|x([0-9a-fA-F]{2}))")

@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 from bus.announcements import SPEAKERS_MAX
 
 TURN_S: Final = 0.04
-"""Between two announcements that are passed on."""
+"""The time between two announcements that are passed on."""
 FULL: Final = "announcements full"
 """The reason of an announcement for which there is no turn."""
 T = TypeVar("T")

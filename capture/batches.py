@@ -7,10 +7,10 @@ from typing import Final
 import pyarrow as pa
 
 NEXT: Final = "next"
-"""In the metadata of each batch: the number of the next record."""
+"""The key in the metadata of each batch of the number of the next record."""
 
 BAD: Final = (StopIteration, EOFError, OSError, LookupError, ValueError, TypeError, pa.ArrowException)
-"""What Arrow and we raise for bytes that are no journal's: a torn tail, or a damaged file."""
+"""The errors that Arrow and we raise for bytes that are no journal's: a torn tail, or a damaged file."""
 
 
 def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -34,7 +34,8 @@ from capture.schema import GATEWAY
 
 FILE_BYTES: Final = 128 << 20
 MARK: Final = ".compacted"
-"""In a directory that is made aside, and in its place until the old one is gone: the names it stands for."""
+"""The file that names what a directory stands for, while that is made aside, and in its place until the old
+one is gone."""
 
 _AT_FDCWD, _EXCHANGE = -100, 2
 

@@ -25,7 +25,8 @@ Position = dict[str, Ranges]
 _SURE_S: Final = 2.0
 """A directory that changed so lately is listed again: its time may not tell two changes apart."""
 _OLD_S: Final = 86_400.0
-"""Of a directory that did not change for so long, files are forgotten, and looked at again if need be."""
+"""The age of the last change of a directory at which its files are forgotten, and looked at again if need be.
+"""
 
 
 class Piece(NamedTuple):

@@ -16,7 +16,7 @@ from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 PAD: Final = bytes(ENVELOPE_BYTES + FRAME_BYTES_MIN)
-"""These bytes stand behind messages, so that looking at a header never leaves the buffer."""
+"""The bytes behind messages, so that looking at a header never leaves the buffer."""
 NO_MESSAGE: Final = "origin", "seq", "hops", "type", "tokens"
 """Columns that are null in rows of no message."""
 

@@ -15,7 +15,7 @@ from bus.names import lines_of
 from capture.schema import TIME_MAX_NS, Kind
 
 DISSECTOR: Final = Path(__file__).with_name("buscoupler.lua")
-"""For Wireshark and tshark: it shows what `Writer` writes, and our wire formats."""
+"""The dissector for Wireshark and tshark: it shows what `Writer` writes, and our wire formats."""
 
 LINKTYPE_USER0 = 147
 VERSION = 1

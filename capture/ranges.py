@@ -19,7 +19,7 @@ from capture.schema import CONTENTS, Kind
 
 Interval = tuple[int, int]
 Ranges = dict[int, list[Interval]]
-"""Of each run, the intervals (first, last), joined and in order."""
+"""The intervals (first, last) of each run, joined and in order."""
 
 _COLUMNS: Final = ("kind", "boot", "cap_seq")
 

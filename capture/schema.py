@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 TIME_MAX_NS: Final = (1 << 63) - 1
 """The last time that a row can have, in ns since 1970: its column is an i64. It is in 2262."""
 VERSION: Final = 2
-"""Of this schema. A reader takes its own version and older ones, and refuses later ones by name. 2 added
-`contents`."""
+"""The version of this schema. A reader takes its own version and older ones, and refuses later ones by name.
+2 added `contents`."""
 
 META_PREFIX: Final = "buscoupler."
 META_VERSION: Final = f"{META_PREFIX}capture.version"
@@ -24,10 +24,10 @@ META_BOOT: Final = f"{META_PREFIX}capture.boot"
 META_RECORDER: Final = f"{META_PREFIX}capture.recorder"
 META_TOPOLOGY: Final = f"{META_PREFIX}capture.topology"
 META_SOURCE: Final = f"{META_PREFIX}capture.source"
-"""Of imported rows: the file that they come from, its format and how that writes, as JSON."""
+"""The key of the source of imported rows: their file, its format and how that writes, as JSON."""
 
 ANY: Final = -1
-"""In a pattern of a topology: any token. Frames are told apart by it."""
+"""Any token, in a pattern of a topology. Frames are told apart by it."""
 
 Hubs = Mapping[str, Mapping[str, Any]]
 """A topology: the hubs that a file was recorded at, by name, as JSON takes it (docs/capture.md).
@@ -53,11 +53,11 @@ class Kind(IntEnum):
     GAP = 2
     """The tap could not keep up: `count` messages have no row. `cap_seq` has a hole as wide before it."""
     CONTENTS = 3
-    """At the end of a capture file: how much it holds of one sort of rows. Nothing that was recorded."""
+    """The amount of one sort of rows, at the end of a capture file. Nothing that was recorded."""
     NAMES = 4
-    """In pcapng alone: names of tokens, one a line."""
+    """Names of tokens, one a line. In pcapng alone."""
     TOPOLOGY = 5
-    """In `contents`, and in pcapng: the hubs that rows were recorded at and what passes there, as JSON."""
+    """The hubs that rows were recorded at and what passes there, as JSON. In `contents`, and in pcapng."""
     EVENT = 6
     """A bridge's candidate told something: `reason` is the event's kind (`bus.events`), a colon, a cause."""
     WIRE = 7
@@ -183,7 +183,7 @@ _CONTENTS_SQL: Final = ", ".join(f"{name}: {sql}" for name, (_, sql) in CONTENTS
 DDL: Final = (
     ", ".join(f"{column.name} {column.sql}" for column in COLUMNS) + f", {CONTENTS} STRUCT<{_CONTENTS_SQL}>"
 )
-"""For `reader.schema(...)`, without the partition columns."""
+"""The columns for `reader.schema(...)`, without the partition columns."""
 DDL_PARTITIONED: Final = f"{DDL}, {DATE} DATE, {GATEWAY} STRING"
 
 

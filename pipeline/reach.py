@@ -12,7 +12,8 @@ from pipeline.errors import PipelineError
 
 CONNECT_PORT: Final = 15002  # where a URL names none
 _PORTS: Final = {"sc": CONNECT_PORT, "spark": 7077, "http": 80, "https": 443, "hdfs": 0}
-"""By scheme; others are left to who knows them. `hdfs://NAME` without a port may stand for several hosts."""
+"""The ports of schemes; others are left to who knows them. `hdfs://NAME` without a port may stand for several
+hosts."""
 _REACH_S: Final = 5.0
 _STORES: Final = ("s3", "s3a")
 

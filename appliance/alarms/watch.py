@@ -46,7 +46,7 @@ PRESENCE_S: Final = 2.0
 HOLD_S: Final = 6.0
 """A gateway that was not heard for so long leads no more."""
 SETTLE_S: Final = 4.0
-"""So long after its start a gateway only listens, where others judge too."""
+"""The time after its start for which a gateway only listens, where others judge too."""
 AT_ONCE: Final = 64
 """The most announcements of one look on one bus."""
 _SAVE_S: Final = 1.0

@@ -23,7 +23,7 @@ MEANT: Final = {
     "services": "client", "call": "client", "remove": "uninstall", "switch": "device", "bus": "device",
     "jobs": "pipeline", "spark": "pipeline", "bash": "completion", "zsh": "completion",
 }  # fmt: skip
-"""Each word, and the command that does what it says elsewhere."""
+"""The command that does what a word says elsewhere, by that word."""
 
 _SIDE: Final = "; it is no command but a side of a bridge in the topology: see docs/topology.md, or create"
 
@@ -73,4 +73,4 @@ TOLD: Final = {
         _SIDE,
     ),
 }
-"""Each word that no command stands for, and what to write instead."""
+"""What to write instead of a word that no command stands for, by that word."""

@@ -33,7 +33,7 @@ _PROPOSED: Mapping[str, Mapping[str, Any]] = {"nmea": {"values": True}}
 """Settings that are proposed for a device that was heard, beside those that its protocol needs."""
 _THERE = "{} is there already: --force overwrites it"
 Ask = Callable[[str, str], str]
-"""Asks a question with a default, and returns the answer."""
+"""A function that asks a question with a default, and returns the answer."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

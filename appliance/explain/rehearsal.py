@@ -33,7 +33,7 @@ from topologies.resolved.buses import BusEnd
 from topologies.resolved.resolve import Resolved
 
 AGAIN = "comes a second time"
-"""Why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""
+"""The reason why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""
 
 
 class _Probe(Pipe):

@@ -16,7 +16,7 @@ from bus.wire.batch import from_payloads
 from bus.wire.frame import is_frame
 
 KEEP_S: Final = 10.0
-"""So long after its time a watch is kept for who asked for it."""
+"""The time for which a watch is kept, after it has ended, for who asked for it."""
 
 
 class Tracer:

@@ -10,7 +10,7 @@ from typing import Final
 
 READ_BYTES: Final = 1 << 16
 AT_ONCE: Final = 128
-"""So many processes are asked at the same time, each with a descriptor."""
+"""The processes that are asked at the same time, each with a descriptor."""
 
 Answered = tuple[Path, bytes | OSError]
 """A process by its socket, and its line (b"" if none came) or why there is none."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from bus.machine import permissions
 
 OTHERS_MAX = 64
-"""So many sockets of each other user are looked at."""
+"""The sockets of each other user that are looked at."""
 
 PROGRAMS = "device", "broker", "syndicate", "catalog"
 

@@ -23,11 +23,12 @@ log = logging.getLogger("buscoupler")
 REQUEST_BYTES = 1 << 16
 CONNECTIONS = 64
 TAKE_S = 5.0
-"""So long a client may take to read its answer."""
+"""The time that a client may take to read its answer."""
 _CREDENTIALS = struct.Struct("3i")  # process, user and group of a peer
 
 Answer = Callable[[asyncio.StreamReader], Awaitable[bytes]]
-"""Reads a request, if there is one, and returns the answer. May raise OSError, TimeoutError or ValueError."""
+"""A function that reads a request, if there is one, and returns the answer. May raise OSError, TimeoutError
+or ValueError."""
 
 
 class Responder:

@@ -12,7 +12,8 @@ from appliance.status.times import stamp
 from bus.text import plain_lines
 
 Format = Callable[[logging.LogRecord, str], str]
-"""Makes the lines of a record, without the last line end. The second argument stands in for its message."""
+"""A function that makes the lines of a record, without the last line end. The second argument stands in for
+its message."""
 
 _PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
 _formatter: Final = logging.Formatter()

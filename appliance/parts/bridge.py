@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bus.tmq.wire import Address
 
 Hear = Callable[[str, str], None]
-"""Hears of an event: its kind and its cause."""
+"""A function that hears of an event: its kind and its cause."""
 GRACE_S = 2.0
 """A holder of a lease keeps it while a link that a reload has added comes up, for so long."""
 

@@ -106,9 +106,9 @@ class BasePart:
 
     kind: ClassVar[str]
     candidacy: "Candidacy | None" = None
-    """Of a bridge that several gateways may run, one at a time."""
+    """The candidacy of a bridge that several gateways may run, one at a time."""
     beside: Beside | None = None
-    """Of a bridge that several gateways run at once."""
+    """The role of this gateway in a bridge that several gateways run at once."""
 
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
         self.name, self.site, self.hub = name, site, hub

@@ -18,7 +18,7 @@ from bus.machine.aside import in_thread
 from bus.machine.files import read_text
 
 ASK_S: Final = 2.0
-"""So long a gateway may take for its answer."""
+"""The time that a gateway may take for its answer."""
 AT_ONCE: Final = 8
 
 

@@ -14,7 +14,8 @@ MISSED: Final = 2.5
 
 
 CLOCK: Final = 3
-"""By how many announcements a clock is judged: one that had to wait on its way seems to be late."""
+"""The number of announcements by which a clock is judged: one that had to wait on its way seems to be late.
+"""
 
 
 class Said(NamedTuple):

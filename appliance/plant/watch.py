@@ -24,8 +24,8 @@ from topologies.picture.marks import Mark
 log = logging.getLogger("buscoupler")
 
 EVERY_S: Final = 5.0
-"""Between two looks, and two announcements; for more than 26 gateways longer, so that each is asked, and
-hears, five times a second at most."""
+"""The time between two looks, and two announcements. It is longer for more than 26 gateways, so that each is
+asked, and hears, five times a second at most."""
 SOON_S: Final = 1.0
 """A change is announced so long after the last announcement; the first comes so long after the start.
 

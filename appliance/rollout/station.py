@@ -28,7 +28,8 @@ _SHARED = "belongs to another gateway of this roll-out too: give each its own, w
 
 
 Foresee = Callable[[str, str, str], list[str]]
-"""Returns what a reload from a file to another changes on a gateway. Raises `BusError` with what is wrong."""
+"""A function that returns what a reload from a file to another changes on a gateway. Raises `BusError` with
+what is wrong."""
 
 
 class Station:

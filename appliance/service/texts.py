@@ -8,7 +8,7 @@ from appliance.service.plan import Plan
 from bus.machine.real_time import PRIORITY
 
 MARK: Final = "# Written by `buscoupler install`, from"
-"""Begins the first line of each file: only such files are replaced and removed."""
+"""The beginning of the first line of each file: only such files are replaced and removed."""
 _MAJORS: Final = {"ttyS": 4, "i2c-": 89, "ttyACM": 166, "ttyUSB": 188, "ttyAMA": 204}
 _OFFSETS: Final = {"ttyS": 64, "ttyAMA": 64}  # of the minor number of the first one
 _CONNECTED: Final = re.compile(r"/dev/serial/by-(id|path)/.+")

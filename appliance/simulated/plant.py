@@ -37,7 +37,7 @@ class SimulatedPlant:
     """
 
     START_S: ClassVar = 1.0
-    """For links and leases, before a test begins."""
+    """The time for links to open and leases to be granted, before a test begins."""
 
     def __init__(self, file: str | Path | Topology, seed: int = 0) -> None:
         topology = file if isinstance(file, Topology) else load(file)

@@ -34,7 +34,7 @@ _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
 Record = dict[str, Any]
 _ByHub = defaultdict[Hub, dict[str, list[LinkRow]]]
 Downs = Mapping[RowKey, int]
-"""How long links have not been up, in milliseconds."""
+"""The time for which each link has not been up, in milliseconds."""
 
 
 def snapshot(view: View, pipes: int = PIPES) -> Record:

@@ -31,7 +31,7 @@ from topologies.picture.marks import SIGNS
 
 Status = dict[str, Any]
 Order = Literal["name", "from", "to", "queued", "dropped"]
-"""Of links in a page: as in the file, or those with the most first."""
+"""The order of links in a page: as in the file, or those with the most first."""
 EVENTS = 8
 VALUES = 20
 _GATEWAYS = 24  # of a plant; of more, those that are well are counted

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 CONNECTIONS: Final = 64
 REQUEST_S: Final = 10.0
-"""So long a client may take to send a whole request, also the next one, and to take its answer."""
+"""The time that a client may take to send a whole request, also the next one, and to take its answer."""
 _READ_BYTES: Final = 4096
 _REQUEST_COST_S: Final = 0.001
-"""About the processor time of an answer."""
+"""The processor time of an answer, about."""
 _WAITING_BYTES: Final = 256 * 1024
 
 

@@ -36,9 +36,9 @@ log = logging.getLogger("buscoupler.bridges")
 ROOM_BYTES: Final = 1 << 18
 """Bytes that wait for an end in its connection, at most; the rest waits in the journal."""
 HOLD_S: Final = 0.05
-"""Between two looks whether the bus still holds messages back."""
+"""The time between two looks whether the bus still holds messages back."""
 HELLO_S: Final = 1.0
-"""So long is waited for a hello, and for our journal to say ours with."""
+"""The time to wait for a hello, and for our journal, so that we can say ours."""
 EARLY_BYTES_MAX: Final = 1 << 20
 """Bytes that wait, for twice `HELLO_S` at most, until it is known who said them: they are not to go back
 there."""

@@ -16,7 +16,7 @@ from bus.lateness import LATE_MS
 from bus.wire.batch import Batch, from_payloads, payloads
 
 JOURNALS_MAX: Final = 1024
-"""So many journals of others are remembered; the one that was silent for longest is forgotten first."""
+"""The journals of others that are remembered; the one that was silent for longest is forgotten first."""
 RANGES_MAX: Final = 4096
 AGES_MS: Final = 100
 

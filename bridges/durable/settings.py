@@ -11,13 +11,13 @@ from bus.urls import split_url
 JOURNAL: Final = " journal"
 """The end of the name of the account of what is kept."""
 ENDS_MAX: Final = 63
-"""So many ends may keep one journal: each has a bit in its records."""
+"""The ends that may keep one journal: each has a bit in its records."""
 
 ACKNOWLEDGES: Final = {
     "synced": "acknowledges after its fdatasync",
     "delivered": "acknowledges after delivery",
 }
-"""When an end acknowledges, in words, by its state."""
+"""Words for when an end acknowledges, by its state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,5 +55,5 @@ class Worker:
         self._thread.shutdown(wait)
 
     def join(self) -> None:
-        """Return when the last work is done. Call it after `close`; it blocks."""
+        """Wait until the last work is done. Call it after `close`; it blocks."""
         self._thread.shutdown(wait=True)

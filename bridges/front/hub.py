@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bridges.side import Side
 
 Step = Callable[[Batch, Refuse], Batch | None]
-"""Returns the messages of a batch that go on, and counts the others."""
+"""A function that returns the messages of a batch that go on, and counts the others."""
 
 
 class FrontPipe(Pipe):

@@ -25,7 +25,7 @@ _BYTES = [bytes((one,)) for one in range(256)]
 _KEY = 4  # where an envelope's origin and sequence begin,
 _KEY_BYTES = 8
 Refuse = Callable[[str, int], None]
-"""Counts messages that do not cross, by their reason."""
+"""A function that counts messages that do not cross, by their reason."""
 
 
 class Turns(dict[bytes, tuple[int, bytes] | None]):

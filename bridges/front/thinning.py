@@ -28,7 +28,7 @@ _HEAD = Struct(">QBBH")  # of a message that is a frame: its length, and the hea
 _PARTS = 64  # of the time of a limit, in which frames are counted together
 _JITTER = 0.95  # a steady sender at the limit loses nothing because it is a little early
 Passes = Sequence[int] | None
-"""For each frame 1 if it passes, else 0; None if all do."""
+"""A number for each frame: 1 if it passes, else 0. None if all do."""
 
 
 class Walk(NamedTuple):

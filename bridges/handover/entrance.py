@@ -7,7 +7,8 @@ from bus.ledger import Stats
 from bus.wire.batch import Batch
 
 KeysOf = Callable[[list[bytes]], list[int]]
-"""Returns the stamps for messages without envelopes, origin and sequence of each as one number."""
+"""A function that returns the stamps for messages without envelopes, origin and sequence of each as one
+number."""
 
 
 IN_DOUBT = "in doubt"

@@ -18,7 +18,8 @@ from bus.wire.pattern import Pattern
 
 Tokens = tuple[int, ...]
 Lead = Callable[[int, bytes], int]
-"""Returns the number of the side with the device that a command is for, by that where it came; -1: none."""
+"""A function that returns the number of the side with the device that a command is for, by that where it
+came; -1: none."""
 KEPT_S: Final = 60.0
 """The longest time for which a command is kept: who waits for a result longer has given up."""
 COPIED_S: Final = 2.0

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 
 Hear = Callable[[Sequence[bytes], bool, Sequence[int]], None]
-"""Hears of items, in order: the bytes of each, whether they were sent, not received, and when each was on the
-wire, in ns since 1970: 0 for each of which neither kernel nor adapter told, and () if they told of none."""
+"""A function that hears of items, in order: the bytes of each, whether they were sent, not received, and when
+each was on the wire, in ns since 1970: 0 for one of which neither kernel nor adapter told, and () if they
+told of none."""
 
 
 class WireTap:

@@ -19,7 +19,7 @@ FAILED = "failed"
 UNTOLD = "untold"
 """The reason for an item that became no frame, where the protocol told none."""
 LOOK_S = 0.05
-"""How often a gateway that may not ask looks whether it may now."""
+"""The time after which a gateway that may not ask looks whether it may now."""
 
 
 def always(_: float) -> bool:

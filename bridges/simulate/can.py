@@ -223,7 +223,7 @@ class CanPort(WireEnd):
             self.loop.call_later(self.wire.restart_s, self.restart)
 
     def restart(self) -> None:
-        """Return to the bus after bus-off."""
+        """Join the bus again after bus-off."""
         if self.state == "off":
             self.errors = 0
             self._become("active")

@@ -15,7 +15,7 @@ from bus.journal.notes import ACKNOWLEDGED, COUNTS, GONE, Notes
 from bus.journal.ranges import RangeSet
 
 FULL, EXPIRED, DAMAGED, EMPTIED = "journal full", "expired", "damaged", "emptied"
-"""Why a consumer does not get a message."""
+"""The reasons why a consumer does not get a message."""
 ENDS_MAX: Final = 64
 RANGES_MAX: Final = 4096
 """Ranges of numbers that are noted of one consumer; more is acknowledged when others join them."""

@@ -38,7 +38,7 @@ class Files(Protocol):
         """Cut a file, or fill it up with zeros."""
 
     def sync(self, file: int) -> None:
-        """Return when all that was written to a file is on disk."""
+        """Wait until all that was written to a file is on disk."""
 
     def close(self, file: int) -> None:
         """Close a descriptor."""
@@ -53,7 +53,7 @@ class Files(Protocol):
         """Remove a name; do nothing if it is gone."""
 
     def sync_directory(self, path: str) -> None:
-        """Return when the names in a directory are on disk."""
+        """Wait until the names in a directory are on disk."""
 
 
 class SystemFiles:

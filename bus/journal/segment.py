@@ -21,7 +21,7 @@ MARK_BYTES: Final = 64 * 1024
 """The least distance of two marks in a segment."""
 _HEAD, _CRC = Struct(">6sHQQQ"), Struct(">I")
 START: Final = _HEAD.size + _CRC.size
-"""Where the records of a segment begin."""
+"""The place where the records of a segment begin."""
 _NAME: Final = re.compile(r"([0-9]{20})\.log")
 
 

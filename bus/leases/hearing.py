@@ -9,9 +9,9 @@ from bus.leases.candidate import Candidate
 from bus.machine.wake_hook import WakefulLoop
 
 BLIND_S: Final = 0.1
-"""From all links up to ready: frames that came out before were not heard."""
+"""The time from all links up until a candidate is ready: it did not hear frames that came out before."""
 UNREAD_S: Final = 5.0
-"""For what waits in sockets then, at most: who is always late has to be ready some time."""
+"""The longest time for what waits in sockets then: who is always late has to be ready some time."""
 
 
 class Hearing:

@@ -14,9 +14,9 @@ from bus.leases.wire import LEASE_MS, LEASE_MS_MAX, LEASE_MS_MIN, LEASE_REAL_TIM
 
 FACTOR: Final = 8
 FACTOR_REAL_TIME: Final = 2
-"""With real-time priority lateness comes from our own work, and its worst hardly grows."""
+"""The factor with real-time priority: lateness then comes from our own work, and its worst hardly grows."""
 KEPT_S: Final = 600.0
-"""So long a measurement counts."""
+"""The time for which a measurement counts."""
 STARTING_S: Final = 5.0
 """A process that starts is late for reasons that pass: what it measures so early counts for `STARTED_S`."""
 STARTED_S: Final = 30.0

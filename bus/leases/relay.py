@@ -8,7 +8,7 @@ from bus.serving.connection import Connection
 from bus.turns import FULL, Turns
 
 PAUSE_S: Final = 0.2
-"""Between two announcements of one connection; more are rejected."""
+"""The time between two announcements of one connection; more are rejected."""
 
 
 def read_note(frame: bytes) -> Announcement | str:

@@ -18,7 +18,7 @@ from bus.machine.touch import touched
 T = TypeVar("T")
 LIMIT_S: Final = 5.0
 THREADS_MAX: Final = 256
-"""So many threads may work or hang at a time; more work is refused then."""
+"""The threads that may work or hang at a time; more work is refused then."""
 _LOOKS: Final = 20
 _alive: set[threading.Thread] = set()
 

@@ -10,7 +10,7 @@ from bus.machine.aside import THREADS_MAX
 from bus.machine.of_loop import OfLoop
 
 OPENINGS_MAX: Final = THREADS_MAX // 2
-"""So many openings of a loop have threads at a time, which leaves as many for all other work."""
+"""The openings of a loop that have threads at a time, which leaves as many for all other work."""
 
 
 class Openings:

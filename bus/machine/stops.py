@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 FAULT_S: Final = 0.05
-"""So long a slow disk takes for a page of our memory, as a rule."""
+"""The time that a slow disk takes for a page of our memory, as a rule."""
 
 
 class Turns(NamedTuple):

@@ -53,7 +53,8 @@ FLOATS: Final = frozenset({"f16", "f32", "f64", "linear11"})
 _WIDTHS: Final = (8, 16, 24, 32, 48, 64)
 _FLOATS: Final = {"f16": Struct(">e"), "f32": Struct(">f"), "f64": Struct(">d")}
 _DIGITS: Final = {"f16": (3, 5, 6.2e-5), "f32": (6, 9, 2e-38)}
-"""Of a float: how many digits it surely keeps, how many tell it from others, and below what it has fewer."""
+"""The digits of a float: how many it surely keeps, how many tell it from others, and below what it has fewer.
+"""
 
 
 class Layout(NamedTuple):

@@ -21,7 +21,7 @@ log = logging.getLogger("buscoupler.bus")
 
 _BEGIN_S: Final = 0.0005
 _HANDSHAKE_S: Final = 0.001
-"""About the processor time of the beginning of a stream, and of a handshake of TLS."""
+"""The processor time of the beginning of a stream, and of a handshake of TLS, about."""
 FAILED_TLS: Final = "failed TLS handshake"
 """The reason of a connection that was not secured."""
 

@@ -25,7 +25,8 @@ from bus.transports.stream_link import StreamLink, parse
 log = logging.getLogger("buscoupler.bus")
 
 SERVED_S: Final = 1.0
-"""Without a handshake, a connection that lasted so long or brought something was a success."""
+"""The time after which a connection without a handshake was a success, unless it has brought something
+before."""
 
 Connect = Callable[[AbstractEventLoop], Awaitable[socket.socket]]
 """A function that makes a connection.

@@ -20,7 +20,7 @@ from bus.transports.on_the_way import on_the_way_bytes
 PARTING_S: Final = 1.0
 """The longest time that a connection stays open after its close. What is on the way then is lost."""
 CONNECTIONS: Final = 256
-"""Of a loop at once. Those beyond are closed as the kernel does it."""
+"""The connections of a loop that part at once. Those beyond are closed as the kernel does it."""
 _LOOK_S: Final = 0.02
 _RESET: Final = struct.pack("ii", 1, 0)  # struct linger: the kernel drops what it has
 _SCRATCH_BYTES: Final = 1 << 16

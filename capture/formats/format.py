@@ -69,16 +69,16 @@ class Format:
     errors_lack: tuple[str, ...] = ()
     """The sorts of error frames that it cannot hold, where it has some: keys of `losses.OF_ERRORS`."""
     naming: str = ""
-    """As `module:thing`, what makes, for one file, the function from the name of a channel to the name that a
-    reader finds; "" where that is the same."""
+    """The maker, as `module:thing`, of a function for one file: from the name of a channel to the name that a
+    reader finds. "" if the two are the same."""
     relative: bool = False
-    """Its times count from the first frame, cut to ms; none is before that."""
+    """Whether its times count from the first frame, cut to ms; none is before that."""
     rows: bool = False
-    """It holds all rows of a capture, not only CAN frames."""
+    """Whether it holds all rows of a capture, not only CAN frames."""
     messages: bool = False
-    """It holds the messages of buses, too."""
+    """Whether it holds the messages of buses, too."""
     seeks: bool = False
-    """Its writer goes back in the file."""
+    """Whether its writer goes back in the file."""
     package: str = ""
     extra: str = ""
 

@@ -11,7 +11,7 @@ from bus.wire.frame import unpack
 QUESTIONS: Final = 16
 """The most questions that wait; further ones are refused."""
 PART_BYTES: Final = 64 << 10
-"""About the size of a part of an answer."""
+"""The size of a part of an answer, about."""
 PART_VALUES: Final = 4096
 """The most values that are looked at for a part, some 1 us each: whoever asks for what is not there has them
 all looked at."""

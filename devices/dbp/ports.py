@@ -3,7 +3,7 @@
 from typing import Final, TypeGuard
 
 BEACON: Final = 5245
-"""UDP."""
+"""The port of beacons, of UDP."""
 CATALOG: Final = 5246
 BUS: Final = 5247
 """The first port of the ROUTER and PUB sockets of services."""

@@ -204,7 +204,7 @@ class Ring:
         self._control[_NEXT_NUMBER], self._control[_NEXT_ROW] = next_number, next_row
 
     def _give_back(self, begin: int, end: int) -> None:
-        """Return the pages between two offsets to the system, but not the last one, which is half read."""
+        """Give the system back the pages between two offsets, but not the last one, which is half read."""
         for first, last in [(begin, end)] if begin <= end else [(begin, self.size_bytes), (0, end)]:
             start, stop = (max(_PAGE, (_CONTROL_BYTES + place) // _PAGE * _PAGE) for place in (first, last))
             if start < stop:

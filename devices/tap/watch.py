@@ -13,9 +13,10 @@ FRAME: Final = int(Kind.FRAME)
 _PLACES = 4096
 
 Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
-"""For a pipe (None: the appliance itself): its segment, its name, and the direction of what it sends us."""
+"""A function that returns of a pipe (None: the appliance itself) its segment, its name, and the direction of
+what it sends us."""
 LocateLink = Callable[[str], tuple[str, str]]
-"""For a link of a hub: its segment, and its name there."""
+"""A function that returns of a link of a hub its segment, and its name there."""
 
 
 class Watch:

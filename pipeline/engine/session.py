@@ -33,8 +33,8 @@ SMALL: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "16",
 }
-"""For captures of some hundred megabytes: planning again at each stage, and large tables for each task, cost
-more than they bring."""
+"""Settings for captures of some hundred megabytes: planning again at each stage, and large tables for each
+task, cost more than they bring."""
 LOCAL: Final = {
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.shuffle.partitions": "8",
@@ -56,20 +56,21 @@ LOCAL: Final = {
     "spark.sql.files.openCostInBytes": "512k",
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "20",  # most frames of a part, instead of 65,536
 }
-"""For Spark on this machine. On a cluster all this is its own, or its user's."""
+"""Settings for Spark on this machine. A cluster has its own, or its user's."""
 UMASK: Final = "spark.hadoop.fs.permissions.umask-mode"
 """Hadoop sets the permissions of its files itself."""
 SOUND: Final = {"spark.hadoop.parquet.page.verify-checksum.enabled": "true"}
-"""For a Java of ours, wherever it works: a damaged page is an error. Recorders write the checksums."""
+"""Settings for a Java of ours, wherever it works: a damaged page is an error. Recorders write the checksums.
+"""
 LASTING: Final = {
     # A stream has some dozen plans. But each batch of alerts has code of its own, with its watermark in it.
     "spark.sql.codegen.cache.maxEntries": "200",
     # What a read has listed is kept, up to 250 MB, for a next read by the same DataFrame: here there is none.
     "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }
-"""For a session that goes on for months, on this machine."""
+"""Settings for a session that goes on for months, on this machine."""
 QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-"""For a Java of ours, wherever it works: it has no jars for the pages of the UI."""
+"""Settings for a Java of ours, wherever it works: it has no jars for the pages of the UI."""
 ASKED: Final = {
     "spark.sql.session.localRelationCacheThreshold": "1048576",
     "spark.sql.session.localRelationSizeLimit": "3221225472",

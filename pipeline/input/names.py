@@ -21,7 +21,7 @@ Given = str | list[int | str]
 """Names, or where Spark finds a file of them on a cluster's own file system."""
 
 ReadNames = Callable[[str], list[int | str]]
-"""Reads the names that a word of the command line stands for. Raises `BusError`."""
+"""A function that reads the names that a word of the command line stands for. Raises `BusError`."""
 
 
 def reader(read: ReadNames) -> Callable[[str], Given]:

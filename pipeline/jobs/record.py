@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 Option = tuple[tuple[str, ...], dict[str, Any]]
 
 ROWS_MOST: Final = 1_000_000
-"""Shown of a table. A sort with a bound needs no pass of its own to divide the range."""
+"""The most rows of a table that are shown. A sort with a bound needs no pass of its own to divide the range.
+"""
 
 
 def option(*names: str, **settings: Any) -> Option:
@@ -71,7 +72,7 @@ class Facts(NamedTuple):
     stays_min: int = 0
 
     def ran(self, seconds: float) -> dict[str, Any]:
-        """Return them as a record, with the seconds since the command began."""
+        """Return the facts as a record, with the seconds since the command began."""
         return {**self._asdict(), "seconds": round(seconds, 3)}
 
 

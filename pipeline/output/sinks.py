@@ -82,4 +82,4 @@ def called(name: str) -> Sink:
 
 
 SINKS: Final = {"post": posted, "pipe": piped, "call": called}
-"""By the option that asks for it."""
+"""The makers of sinks, by the option that asks for one."""

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 FRAMES: Final = "frames"
 """The `reason` of rows of kind 7 that are CAN frames."""
 _SEAM_NS: Final = 1_000_000_000
-"""Where one log ends and the next begins, frames of several adapters are not in order."""
+"""The time around the end of one log and the begin of the next, in which frames of several adapters are not
+in order."""
 
 
 class RowPlace(NamedTuple):

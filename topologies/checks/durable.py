@@ -15,14 +15,14 @@ def find_unkept(wiring: Wiring) -> Iterator[Finding]:
     topology = wiring.topology
     kept = {bus: keepings(topology, bus) for bus in topology.buses}
     for bus, addresses in kept.items():
-        yield from _of_nobody(topology, addresses)
+        yield from _of_nobody(addresses)
         yield from _unlike(bus, addresses)
         yield from _twice(bus, addresses)
         yield from _promised(topology, bus, addresses)
     yield from _shared(topology, kept)
 
 
-def _of_nobody(topology: Topology, addresses: list[Keeping]) -> Iterator[Finding]:
+def _of_nobody(addresses: list[Keeping]) -> Iterator[Finding]:
     for one in addresses:
         if not one.gateways:
             yield error(

@@ -14,7 +14,7 @@ from topologies.loading.variables import Expanded
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 """The name of a value of each type."""
 TAGS = {bool: ("bool",), int: ("int",), float: ("float", "int"), str: ("str",)}
-"""Of each type, the types of YAML that stand for it."""
+"""The types of YAML that stand for a type, by that type."""
 _NUMBER_CHARACTERS = 64  # a longer one costs more to read than it is long, and cannot be shown
 _construct = SafeConstructor()
 _MAKE = {

@@ -9,7 +9,7 @@ from topologies.wiring.graph import blocks
 from topologies.wiring.segments import Edge, Wiring
 
 RING_AGE_S = 4.0
-"""By default, on a ring: less than the 5 s for which `bridges.rules.Seen` remembers every key."""
+"""The default on a ring: less than the 5 s for which `bridges.rules.Seen` remembers every key."""
 
 
 def ringed(wiring: Wiring) -> frozenset[str]:

@@ -99,9 +99,9 @@ class _Definitions:
         whole |= {"required": required} if required else {}
         if choice:
             whole["oneOf"] = [{"required": [key]} for key in (*choice[1].beside, *kinds)]
-        return self._shortened(cls, whole, required, by_gateway)
+        return self._shortened(cls, whole, required)
 
-    def _shortened(self, cls: type[Record], whole: Json, required: list[str], by_gateway: bool) -> Json:
+    def _shortened(self, cls: type[Record], whole: Json, required: list[str]) -> Json:
         """Add what may stand in place of the mapping: the value of one field, or nothing."""
         options = [whole]
         if cls.SHORT and set(required) <= {cls.SHORT}:

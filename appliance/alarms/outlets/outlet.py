@@ -11,10 +11,11 @@ from bus.ledger import Stats
 WAITING: Final = 256
 """Notices that wait; more are dropped as `queue full`."""
 TRIED_S: Final = 3600.0
-"""So long is a notice tried again, then it is dropped as `refused`."""
+"""The time for which a notice is tried again; then it is dropped as `refused`."""
 
 Deliver = Callable[[Notice], None]
-"""Delivers a notice. Raises `Refused` if it is of no use to try again, any other exception if it is."""
+"""A function that delivers a notice. Raises `Refused` if it is of no use to try again, any other exception if
+it is."""
 Done = Callable[[Notice, bool], None]
 """A function that is told, in any thread, of a notice that was delivered or given up, and whether it was
 delivered."""

@@ -33,7 +33,8 @@ LISTENING: dict[str, dict[str, Any]] = {
     "udp_multicast": {},
     "virtual": {},
 }
-"""What python-can's interfaces take so that a controller acknowledges nothing; the last two have none."""
+"""The options by which python-can's interfaces let a controller acknowledge nothing; the last two have none.
+"""
 _OF_GROUPS: Final = {"hop_limit": 255, "port": 65_535}
 """The options of `udp_multicast`, and their most."""
 GATHER_MS = 5

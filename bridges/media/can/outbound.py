@@ -18,7 +18,7 @@ from bus.vacancy import NO_PEER
 from bus.wire.envelope import is_whole
 
 CONFIRM_S: Final = 1.0
-"""So long, or as long as messages are fresh, a frame in the driver may wait to be confirmed."""
+"""The time for which a frame in the driver may wait to be confirmed; longer if messages stay fresh longer."""
 TRANSIENT: Final = (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EBUSY, errno.EINTR)
 """The errors of a driver that has no room now."""
 _SAID = 256  # frames without a message that wait; older ones give way

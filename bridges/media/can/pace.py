@@ -7,7 +7,7 @@ taken out of the poller and looked at by a timer, until a look finds too little.
 from typing import NamedTuple
 
 BUSY_FRAMES, BUSY_S = 16, 0.008
-"""So many frames in so short a time are a stream: at least half of a bus of 500 kbit/s."""
+"""The frames in a time that make a stream: at least half of a bus of 500 kbit/s."""
 STREAM_RATE = 1_500
 """Frames a second that go on coming while they gather."""
 REFILL_S = 0.0001

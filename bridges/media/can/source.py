@@ -12,7 +12,7 @@ from bus.errors import words_of
 from bus.text import SAID_BYTES, after
 
 UNFRAMED_BYTES = 256
-"""So many bytes without a frame are noise: no interface takes more for one."""
+"""The number of bytes without a frame that is noise: no interface takes more for one."""
 _ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
 
 

@@ -25,7 +25,7 @@ from bus.wire.identifier import identifier_word
 IDS_MAX: Final = 256
 """The most identifiers that are remembered."""
 FIRST_S, EVERY_S, LOOK_S = 3.0, 60.0, 0.5
-"""When the first look is, how long it is until the next one, and how long it takes at most."""
+"""The times of looks: until the first one, between two, and the longest that one takes."""
 _FRAMES: Final = 256  # of one look
 _SHOWN: Final = 4
 _INVERTED: Final = 0x20000000  # CAN_INV_FILTER of linux/can.h

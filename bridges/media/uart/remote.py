@@ -23,7 +23,7 @@ _CONNECT_S = 5.0
 _SEND_BUFFER_BYTES = 8192  # small: the server's line is slow, and messages should wait in our queue
 _SUSPENDED_BYTES = 1 << 20
 SILENCE_S: Final = 30.0
-"""For how long the other end of a connection may acknowledge nothing, unless that has to be less."""
+"""The time for which the other end of a connection may acknowledge nothing, unless it has to be less."""
 
 
 class SocketPort:

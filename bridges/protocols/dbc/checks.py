@@ -11,7 +11,7 @@ from bus.text import nearest
 _FLAWS_SHOWN: Final = 10
 
 Told = tuple[str, bool]
-"""What is wrong, and whether it is an error; else it is a warning."""
+"""A finding: what is wrong, and whether it is an error; else it is a warning."""
 
 
 def flaws_of(database: Database) -> Iterator[str]:

@@ -14,7 +14,7 @@ from bridges.protocols.dbc.layout import Message, Signal
 from bridges.protocols.dbc.values import Value, float_of, value
 
 Field = tuple[str, int, int, int]
-"""How to read a raw number from all bits of a message: `l` or `b` if these are a little- or a big-endian
+"""The place of a raw number among all bits of a message: `l` or `b` if these are a little- or a big-endian
 number, shift right, mask, and half of the range if it is signed, 0 if not."""
 
 

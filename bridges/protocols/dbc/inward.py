@@ -17,7 +17,8 @@ _KNOWN_MAX: Final = 8192  # identifiers: J1939 has one for each priority, source
 _STATIONS_MAX: Final = 4096
 
 Taker = Callable[[bytes | bytearray, float], list[bytes]]
-"""Takes the data of a frame with one identifier, at a time; returns the frames for the bridge."""
+"""A function that takes the data of a frame with one identifier, at a time; returns the frames for the
+bridge."""
 
 
 class Inward:

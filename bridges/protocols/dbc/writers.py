@@ -11,7 +11,8 @@ from bus.quantity.forms import Form, write
 from bus.wire.frame import DATA_BYTES_MAX, PUB, pack
 
 Writer = Callable[[Value, float], bytes]
-"""Makes a frame of a value, which was on the wire at a time on the monotonic clock in seconds."""
+"""A function that makes a frame of a value, which was on the wire at a time on the monotonic clock in
+seconds."""
 
 _DOUBLE: Final = Struct(">d").pack
 _LENGTHS: Final = tuple(size.to_bytes(2, "big") for size in range(DATA_BYTES_MAX + 1))
@@ -50,8 +51,8 @@ def write_all(
 
 def _plain(value: Value) -> Value | None:
     """Return a value for JSON, which has no infinity."""
-    if isinstance(value, float):
-        return (
-            (int(value) if value.is_integer() and abs(value) < 1e15 else value) if isfinite(value) else None
-        )
-    return value
+    if not isinstance(value, float):
+        return value
+    if not isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value

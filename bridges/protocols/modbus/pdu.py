@@ -25,7 +25,7 @@ MEANINGS: Final = {
     10: "no path from the gateway",
     11: "the device behind the gateway does not answer",
 }
-"""What exception codes mean."""
+"""The meanings of exception codes."""
 UNSURE: Final = frozenset({5, 11})
 """Codes after which nobody knows whether a write was done."""
 

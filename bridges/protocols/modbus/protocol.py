@@ -20,7 +20,7 @@ WRITABLE = ("coil", "holding")
 REGISTERS_MAX, BITS_MAX = 125, 2000
 WRITTEN_MAX = 123
 PRINTED: dict[int, tuple[Kind, ...]] = {1: ("discrete",), 3: ("input", "holding"), 4: ("holding", "input")}
-"""Which kind the first of five digits stands for in manuals, and which one a user may have written."""
+"""The kinds that the first of five digits stands for in manuals, or that a user may have meant by it."""
 Late = Annotated[float, Range(0, 86_400_000)]
 
 

@@ -19,9 +19,9 @@ from bus.quantity.raw import Layout, Order, swaps_bytes, unpack
 _LATE = frozenset({"short answer", "long answer", "other answer"})
 _ILLEGAL = frozenset({2, 3, 4})  # codes that may be of one of the values only
 DOUBT_S, DOUBT_TIMES = 5.0, 10
-"""How long after a disturbance answers of an RTU device are confirmed: so long, or so many timeouts."""
+"""The time after a disturbance for which answers of an RTU device are confirmed: in s, or in timeouts."""
 CONFIRM_S = 60.0
-"""How often one is confirmed anyway."""
+"""The time after which an answer is confirmed anyway."""
 NO_POWER, POWER_MAX = -0x8000, 10
 """The scale factor that stands for none, and the largest (SunSpec Device Information Model, sunssf)."""
 

@@ -17,7 +17,7 @@ from bridges.protocols.translator import Wire
 
 _CODEC = "latin-1"
 SPREAD_TIMES = 6
-"""So many timeouts are between two texts that nothing answers, where the device answers others."""
+"""The number of timeouts between two texts that nothing answers, where the device answers others."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -12,7 +12,7 @@ from bus.quantity.raw import TEXT, Order, size_of
 from bus.schema import Key, Length, Range, check_fields
 
 BLOCK_BYTES_MAX = 32
-"""What a transfer on SMBus carries."""
+"""The bytes that a transfer on SMBus carries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

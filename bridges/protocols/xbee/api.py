@@ -17,7 +17,8 @@ _HEAD = 3  # start and length
 _FRAME = _HEAD + 1  # and checksum
 
 Reject = Callable[[str, int], None]
-"""Counts input that became no frame, with the bytes in it; with the reason "", more bytes of the same run."""
+"""A function that counts input that became no frame, with the bytes in it; with the reason "", more bytes of
+the same run."""
 
 
 def framed(contents: bytes, escaped: bool) -> bytes:

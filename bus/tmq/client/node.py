@@ -334,7 +334,7 @@ class ClientNode(PeerOwner):
         return any(peer.busy or peer.queued_bytes for peer in self.peers.values())
 
     async def flushed(self, limit_s: float) -> None:
-        """Return when all that was sent is at the subscribers' machines, or after `limit_s`."""
+        """Wait until all that was sent is at the subscribers' machines, for `limit_s` at most."""
         end_s = self._loop.time() + limit_s
         if self._owes:
             self._flushing.append(self._loop.create_future())

@@ -20,14 +20,14 @@ from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 
 ASKED_MAX: Final = 1024
-"""So many connections to services are open, or a quarter of the descriptors for peers if these are fewer."""
+"""The connections to services that are open, or a quarter of the descriptors for peers if these are fewer."""
 OF_HOST: Final = 256
-"""So many are to the services that one host has registered, or half of all if that is less."""
+"""The connections to the services that one host has registered, or half of all if that is less."""
 PATIENCE_S: Final = 1.0
 """A connection whose ping is not answered for so long goes if another service of its host needs it."""
 
 Answered = Callable[[str, Received | Refused], object]
-"""Takes the name of a service, and its answer."""
+"""A function that takes the name of a service, and its answer."""
 
 
 class _Line:

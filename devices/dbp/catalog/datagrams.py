@@ -13,7 +13,7 @@ _DATAGRAM_BYTES: Final = 512  # longer than any valid one
 _RECEIVE_BYTES: Final = 4 << 20
 
 Answer = Callable[[bytes, str], bytes]
-"""Takes a datagram and the address of its sender. Returns the answer, b"" for none."""
+"""A function that takes a datagram and the address of its sender. It returns the answer, b"" for none."""
 
 
 class Datagrams:

@@ -21,9 +21,10 @@ TOO_LONG = "the answer is too long"
 Answer = bytes | str | tuple[bytes, ...] | None
 """The body of a reply: one frame, or several. None is a body without a frame."""
 Handler = Callable[[Request], Answer | Awaitable[Answer]]
-"""Takes a request, and returns the answer; a coroutine function may wait for it."""
+"""A function that takes a request, and returns the answer; a coroutine function may wait for it."""
 Reply = Callable[[Request], bool]
-"""Sends a reply to the client of a request. Returns False for one that is too long, and sends nothing."""
+"""A function that sends a reply to the client of a request. It returns False for one that is too long, and
+sends nothing."""
 
 
 class Calls:

@@ -25,7 +25,7 @@ _DATAGRAM_BYTES = 512
 _PAUSE_S = 0.5  # between two searches for a catalog
 
 Hears = Callable[[Received], object]
-"""Takes a command of the catalog."""
+"""A function that takes a command of the catalog."""
 
 
 def check_catalog(url: str) -> tuple[str, int]:

@@ -207,8 +207,6 @@ class Registration:
     def close(self) -> Step:
         """End the registration: the catalog must remove the service."""
         was, self.state = self.state, RegistrationState.CLOSED
-        return (
-            Step(say=(Command(wire.DISCONNECT, (self.name.encode(),)),))
-            if was is RegistrationState.LISTED
-            else NOTHING
-        )
+        if was is not RegistrationState.LISTED:
+            return NOTHING
+        return Step(say=(Command(wire.DISCONNECT, (self.name.encode(),)),))

@@ -31,7 +31,7 @@ CONNECTIONS_MAX: Final = 1024
 """The connections at a time, nearly all of them of strangers: there is one other proxy."""
 
 Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
-"""Serves a connection until it ends, and returns why it ended."""
+"""A function that serves a connection until it ends, and returns why it ended."""
 
 
 def context(tls: Tls, listens: bool) -> ssl.SSLContext:

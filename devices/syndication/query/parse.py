@@ -58,7 +58,7 @@ class Query:
     matches: Test = field(compare=False, repr=False)
     """Return whether metadata match. Never raises."""
     memory_bytes: int = field(compare=False)
-    """About the most memory of the query in bytes, with that of its patterns while they run."""
+    """The most memory of the query in bytes, about, with that of its patterns while they run."""
     instructions: Mapping[str, int] = field(compare=False)
     """The instructions of RE2 by key: each may look at each byte of the key's value."""
     comparisons: Mapping[str, int] = field(compare=False)

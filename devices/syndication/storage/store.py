@@ -35,7 +35,7 @@ _CLOSE_S: Final = 2.0
 
 OnFault = Callable[[str], object]
 Restore = Callable[[Stored, float], object]
-"""Takes a stored producer, and the time when it went, by `time.monotonic`."""
+"""A function that takes a stored producer, and the time when it went, by `time.monotonic`."""
 
 
 class Owner(NamedTuple):

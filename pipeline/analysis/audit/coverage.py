@@ -17,10 +17,12 @@ CUT_OFF: Final = "ends without a last row"
 CLOCK: Final = "clock stepped"
 DRIFT: Final = "clock drifted"
 APART: Final = "clock apart"
-"""From others by more than the margin of a span, so that not all rows of its frames are looked at."""
+"""A clock that differs from others by more than the margin of a span, so that not all rows of its frames are
+looked at."""
 UNFOLLOWED: Final = "names not followed"
 UNKNOWABLE: Final = "names that nobody can follow"
-"""By the topology, whatever a capture has: a healthy plant is not Amber for it."""
+"""Names that nobody can follow by the topology, whatever a capture has: a healthy plant is not Amber for it.
+"""
 
 
 def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Spell = tuple[int, int, Sequence[Hubs]]
-"""From when, until when (in ns by one clock), and the topologies of all recorders at that time."""
+"""The begin and the end (in ns by one clock) of a spell, and the topologies of all recorders at that time."""
 Kept = tuple[str, int, str, int, int]
 """A home, the patterns that frames start with, a segment that they could not reach, from when, until when."""
 

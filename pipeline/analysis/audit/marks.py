@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Spells = Mapping[str, Sequence[tuple[int, int, str]]]
-"""From when, until when, and the gateway that was last before, by name."""
+"""The spells of each name: begin, end, and the gateway that was last before."""
 Hit = tuple[int, str, str]
-"""When a spell began in which an episode needed something, what that is, and the gateway that was last."""
+"""The begin of a spell in which an episode needed something, what that is, and the gateway that was last."""
 Entered = Callable[[Episode], Iterator[tuple[int, int]]]
 """The times in which frames of an episode needed something."""
 IsNear = Callable[[Episode, int, int], bool]
-"""Whether an episode was near the times from when and until when."""
+"""A function that tells whether an episode was near the times from one to another."""
 _NO_SPELL: Final = (0, -1 << 62, "")
 _HOLE: Final = ("unseen", "from_ns", "to_ns")
 

@@ -26,7 +26,7 @@ Spell = tuple[str, int, int, str]
 """A name, from when it was quiet, until when, and the gateway that was last before."""
 
 _WIDEST_NS: Final = 250_000_000
-"""Between the times of two rows and those of the pieces that they are in, at most."""
+"""The most between the times of two rows and those of the pieces that they are in."""
 _RUN: Final = ("gateway", "boot")
 _TIMES: Final = ("first_ns", "last_ns")
 _ENDS: Final = ("first_seq", "first_ns", "last_seq", "last_ns")

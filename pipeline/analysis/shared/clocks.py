@@ -30,7 +30,7 @@ Edge = tuple[str, int, int]
 """Another gateway, the time there and back, and how far its clock is ahead, in ns."""
 
 _UNSURE_NS: Final = 1 << 62
-"""In place of the time there and back, between gateways of which one heard the other only."""
+"""The number in place of the time there and back, between gateways of which one heard the other only."""
 _AT_NS: Final = MappingProxyType({"at_ns": "ts_ns"})
 
 

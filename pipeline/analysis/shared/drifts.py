@@ -37,7 +37,7 @@ _PIECES: Final = 20
 _EXACT_NS: Final = 20_000_000
 
 Bins = Mapping[int, tuple[int, int]]
-"""By distance in `BIN_NS`: how many frames have an equal one so far, and the mean distance in ns."""
+"""The frames that have an equal one so far, and the mean distance in ns, by distance in `BIN_NS`."""
 Points = Sequence[tuple[int, int]]
 """Times by a clock, and by how much it is ahead then, in ns."""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
 _SLACK_NS: Final = 1_000_000_000
-"""Between an event and the frames before and after it, at most."""
+"""The most time between an event and the frames before and after it."""
 _TAKEOVER: Final = "takeover: "
 
 

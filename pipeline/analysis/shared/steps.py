@@ -31,7 +31,7 @@ Near = tuple[str, int, int, int]
 BinPlace = tuple[str, int, int, int]
 """A run, a bin of rows, and the number by which it belongs together with the bin before it."""
 Times = Mapping[int, Sequence[int]]
-"""When frames passed, by their contents."""
+"""The times when frames passed, by their contents."""
 _FROM_NS, _TO_NS, _AROUND_NS = 1_000_000_000, 4_000_000_000, 500_000_000
 _FIT_NS: Final = 60_000_000_000
 _WIDTH_NS: Final = 20_000_000

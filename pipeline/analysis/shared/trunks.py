@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Joined = Mapping[str, str]
-"""For each bus that a trunk joins to others, the name of the segment that they are together."""
+"""The name of the segment that buses are together, for each bus that a trunk joins to others."""
 
 _BETWEEN: Final = " + "
 

@@ -11,7 +11,7 @@ from bridges.items import CanFrame
 from bridges.protocols.dbc.j1939.pgn import ADDRESS_CLAIMED, GLOBAL, NULL, identifier_of
 
 WAIT_S: Final = 0.25
-"""How long others may object to a claim, in seconds; and how often is asked whether we may act."""
+"""The time that others have to object to a claim, in seconds, and between two looks whether we may act."""
 
 State = Literal["quiet", "claiming", "claimed", "lost"]
 
