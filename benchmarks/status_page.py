@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from benchmarks.idle import processor_s
+from benchmarks.processes import processor_s
 from benchmarks.startup import gateway
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack

@@ -258,11 +258,9 @@ class Broker:
 
 def _each(listen: str | Address | Iterable[str | Address]) -> list[str | Address]:
     """Return the addresses of a `listen`, which may be a single one."""
-    if isinstance(listen, str):
-        return [listen]
-    if isinstance(listen, tuple) and isinstance(listen[-1], int):
-        return [listen]
-    return list(listen)
+    several: Any = listen
+    is_single = isinstance(listen, str) or (isinstance(listen, tuple) and isinstance(listen[-1], int))
+    return [several] if is_single else list(several)
 
 
 def _most(connections: int | None) -> int:
