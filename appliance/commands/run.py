@@ -5,6 +5,7 @@ import asyncio
 import logging
 import signal
 import socket
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from appliance.commandline.arguments import above_zero
 from appliance.compose import Appliance
 from appliance.explain.responder import trace_responder, trace_socket
 from appliance.local.places import runtime_directory
-from appliance.local.responder import WithResponders
+from appliance.local.responder import Responder, WithResponders
 from appliance.process.serve import serve
 from appliance.reload.client import reload_socket
 from appliance.reload.reloader import Reloader
@@ -69,24 +70,13 @@ def run(options: argparse.Namespace) -> int:
     if options.seconds is not None and not options.test:
         options.fail("--seconds needs --test")
     appliance, directory = within(lambda: prepared(options))
-    topology, gateway = appliance.topology, appliance.gateway
     reloader = Reloader(appliance, options.file, checked_wiring, options.only)
-    responders = (
-        status_responder(directory / status_socket(options.only), appliance.view()),
-        reload_responder(directory / reload_socket(options.only), reloader),
-        alarms_responder(directory / alarms_socket(options.only), appliance.view()),
-        trace_responder(directory / trace_socket(options.only), appliance, reloader.file, options.only),
-    )
 
     def announce() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.on_signal)
-        print(f"{topology.name}: {gateway} runs {', '.join(appliance.parts) or 'nothing'}", flush=True)
-        if appliance.page.url:
-            print(f"  status page at {appliance.page.url}", flush=True)
-        for link in appliance.links():
-            print(f"  {link.url}", flush=True)
+        print("\n".join(_announced(appliance)), flush=True)
 
-    service = WithResponders(appliance, *responders)
+    service = WithResponders(appliance, *_responders(appliance, directory, reloader, options.only))
     if options.test:
         from appliance.status.trial import not_up, say_outcome
 
@@ -107,6 +97,27 @@ def run(options: argparse.Namespace) -> int:
         lambda: last_ledger(appliance.hubs(), appliance.labels()),
         real_time=options.real_time,
     )
+
+
+def _responders(
+    appliance: Appliance, directory: Path, reloader: Reloader, only: Sequence[str]
+) -> tuple[Responder, ...]:
+    """Return what answers on local sockets while the gateway runs."""
+    return (
+        status_responder(directory / status_socket(only), appliance.view()),
+        reload_responder(directory / reload_socket(only), reloader),
+        alarms_responder(directory / alarms_socket(only), appliance.view()),
+        trace_responder(directory / trace_socket(only), appliance, reloader.file, only),
+    )
+
+
+def _announced(appliance: Appliance) -> Iterator[str]:
+    """Yield the lines that say what runs, and where."""
+    runs = ", ".join(appliance.parts) or "nothing"
+    yield f"{appliance.topology.name}: {appliance.gateway} runs {runs}"
+    if appliance.page.url:
+        yield f"  status page at {appliance.page.url}"
+    yield from (f"  {link.url}" for link in appliance.links())
 
 
 def prepared(options: argparse.Namespace) -> tuple[Appliance, Path]:

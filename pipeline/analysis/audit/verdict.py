@@ -6,7 +6,7 @@ exit status 1, nor do frames that others miss because of them.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from bus.reasons import kind_of
@@ -71,22 +71,8 @@ def judge(tables: Tables) -> Verdict:
     mute = comparison.faults(sides)
     parts = [_head(totals, faults, is_whole and not mute, bool(missed)), _dropped(dropped, unintended)]
     parts += [f"{count:,} lost in translation {where}" for where, count in mute.items()]
-    parts += comparison.said(sides)
-    if excused:
-        parts.append(f"so {excused:,} copies are missing further on")
-    if nobody:
-        parts.append(f"{nobody:,} copies had nobody to go to: no peer had dialled")
-    if nameless := sum(row["count"] for row in tables["ledger"] if row["reason"] == _NO_NAME):
-        parts.append(
-            f"{nameless:,} stayed on their side because `prefix`, `strip` and `rename` have no name for them "
-            "beyond: `buscoupler explain` says at which side"
-        )
-    if rejected:
-        parts.append(f"{rejected.total():,} inputs rejected ({_listed(rejected)})")
-    if missed:
-        parts.append(f"the recorders missed {missed:,} rows, so more may have passed than is checked here")
-    if near:
-        parts.append(f"{near:,} copies that passed near that are not judged")
+    parts += [*comparison.said(sides), *_copies(excused, nobody, tables["ledger"])]
+    parts += [*_inputs(rejected, missed, near)]
     parts += [_not_recorded(where, count) for where, count in absent.items()]
     parts += said(beyond)
     lacks = {LEFT_OUT, CLOCK, APART} & unknown or any(row["name"].startswith(_BUS) for row in beyond)
@@ -95,6 +81,29 @@ def judge(tables: Tables) -> Verdict:
     return Verdict(
         "red" if faults or mute else "amber" if amber else "green", "; ".join(filter(None, parts)), status
     )
+
+
+def _copies(excused: int, nobody: int, ledger: Iterable[Row]) -> Iterator[str]:
+    """Yield what became of copies that nobody lost."""
+    if excused:
+        yield f"so {excused:,} copies are missing further on"
+    if nobody:
+        yield f"{nobody:,} copies had nobody to go to: no peer had dialled"
+    if nameless := sum(row["count"] for row in ledger if row["reason"] == _NO_NAME):
+        yield (
+            f"{nameless:,} stayed on their side because `prefix`, `strip` and `rename` have no name for them "
+            "beyond: `buscoupler explain` says at which side"
+        )
+
+
+def _inputs(rejected: Counter[str], missed: int, near: int) -> Iterator[str]:
+    """Yield what did not come in, or is not judged."""
+    if rejected:
+        yield f"{rejected.total():,} inputs rejected ({_listed(rejected)})"
+    if missed:
+        yield f"the recorders missed {missed:,} rows, so more may have passed than is checked here"
+    if near:
+        yield f"{near:,} copies that passed near that are not judged"
 
 
 def _not_recorded(where: str, count: int) -> str:
