@@ -2,7 +2,6 @@
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -15,13 +14,12 @@ from bus.leases.candidate import Candidate, Reach, State
 from bus.leases.catch_up import CatchUp
 from bus.leases.hearing import Hearing, Others
 from bus.leases.link import BrokerLink
+from bus.leases.links import BrokerLinks, MakeLink, Securities
 from bus.machine.real_time import is_real_time
 from bus.machine.stops import Turns, stopped_s, turns
 from bus.machine.wake_hook import WakefulLoop
 from bus.tmq.wire import Address
-from bus.transports.secure import Security
 
-Securities = Mapping[Address, Security]
 _LAST_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,
 _LAST_MAX_S = 0.06  # at most, where its frames have lately taken longer
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
@@ -53,9 +51,8 @@ class Candidacy:
     `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
     lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
     candidate began to forward, `without_fault` how often the one before it was late or stopped and not dead,
-    and `losses` how often this one lost it so. `unsaid` counts announcements a broker did not get,
-    by reason. `security` has the TLS settings of brokers that use TLS. `freed()` is called when another
-    candidate has the lease no more: it may have let go of a device.
+    and `losses` how often this one lost it so. `security` has the TLS settings of brokers that use TLS.
+    `freed()` is called when another candidate has the lease no more: it may have let go of a device.
     """
 
     def __init__(
@@ -66,21 +63,17 @@ class Candidacy:
         links_down: Callable[[], Sequence[str]],
         record: RecordEvent,
         bridge: str = "",
-        link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
+        link: MakeLink = BrokerLink,
         keys: Keyring | None = None,
         security: Securities = MappingProxyType({}),
         freed: Callable[[], object] = lambda: None,
     ) -> None:
         self.candidate, self.gate = candidate, gate
         self.takeovers = self.without_fault = self.losses = 0
-        self.unsaid: Counter[str] = Counter()
         self.bridge = bridge or candidate.bridge
         self._name = f"bridge {self.bridge}"
         self._links_down, self._record = links_down, record
-        self._link = link
-        self._keys, self._secured = keys, security
-        self._numbers = {address: number for number, address in enumerate(brokers)}
-        self._by_number = {number: self._made(address) for address, number in self._numbers.items()}
+        self._links = BrokerLinks(candidate, brokers, self.judge, link, keys, security)
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._catch_up = CatchUp()
@@ -107,33 +100,21 @@ class Candidacy:
         self._looked_s = loop.time()
         if isinstance(loop, WakefulLoop):
             loop.guard(self.on_wake)
-        for link in self._links:
-            link.open(loop)
+        self._links.open(loop)
         self._beat()
         self.candidate.pace.expect(inf)  # the rest of the gateway opens first, so the next one is late
 
     @property
-    def _links(self) -> list[BrokerLink]:
-        return list(self._by_number.values())
-
-    def _made(self, address: Address) -> BrokerLink:
-        link = self._link(self.candidate, self._numbers[address], address, self.judge)
-        link.sign(self._keys)
-        link.secure(self._secured.get(address))
-        return link
+    def unsaid(self) -> Mapping[str, int]:
+        """The announcements that a broker did not get, counted by reason."""
+        return self._links.unsaid
 
     def announce(self, frame: bytes, told: set[Address]) -> None:
         """Send an announcement of this gateway to brokers that are not `told` yet, and add them to these.
 
         Count each that is not sent.
         """
-        for address, number in self._numbers.items():
-            if address in told:
-                continue
-            if why := self._by_number[number].announce(frame):
-                self.unsaid[why] += 1
-            else:
-                told.add(address)
+        self._links.announce(frame, told)
 
     def revise(
         self,
@@ -149,26 +130,10 @@ class Candidacy:
         A lease stays as long as one broker grants it: where another gateway has become the better one, the
         brokers ask the holder to resign.
         """
-        self._keys, self._secured = keys, security
-        for address, number in self._numbers.items():
-            self._by_number[number].sign(keys)
-            self._by_number[number].secure(security.get(address))
         self.candidate.revise(lease_ms, most_ms, order)
-        for address in [address for address in self._numbers if address not in brokers]:
-            number = self._numbers.pop(address)
-            self._by_number.pop(number).close()
-            self.candidate.drop_broker(number)
-        for address in [address for address in brokers if address not in self._numbers]:
-            self._add(address)
+        self._links.revise(brokers, keys, security)
         if self._loop is not None:
             self.judge()
-
-    def _add(self, address: Address) -> None:
-        now = 0.0 if self._loop is None else self._now()
-        number = self._numbers[address] = self.candidate.add_broker(now)
-        link = self._by_number[number] = self._made(address)
-        if self._loop is not None:
-            link.open(self._loop)
 
     def _now(self) -> float:
         """Return the loop's time, which is also the gate's: seconds, monotonic."""
@@ -210,8 +175,7 @@ class Candidacy:
             pace.late(late_s, now, gone_s)
 
     def _claim(self, resign: bool = False) -> None:
-        for link in self._links:
-            link.claim(resign)
+        self._links.claim(resign)
 
     def _look_at_links(self) -> None:
         now, down, holding = self._now(), self._links_down(), self.candidate.holding
@@ -254,11 +218,8 @@ class Candidacy:
                 self._resign()
 
     def away(self, for_s: float) -> Iterator[tuple[Address, Reach]]:
-        """Yield brokers that have not answered for so long, and whether they refuse or are unreachable."""
-        for address, number in self._numbers.items():
-            view = self.candidate.view(number)
-            if view.reach in ("refused", "unreachable") and self._now() - view.since_s >= for_s:
-                yield address, view.reach
+        """Return the brokers that have not answered for so long, and if they refuse or are unreachable."""
+        return self._links.away(self._now(), for_s)
 
     @property
     def resigning(self) -> bool:
@@ -416,8 +377,7 @@ class Candidacy:
         if self.candidate.holding and resign:
             self.candidate.resign(self._now())
             self._claim(resign=True)
-        for link in self._links:
-            link.close()
+        self._links.close()
         self._catch_up.cancel()
         if self._timer is not None:
             self._timer.cancel()
