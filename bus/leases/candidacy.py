@@ -2,6 +2,7 @@
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -105,7 +106,7 @@ class Candidacy:
         self.candidate.pace.expect(inf)  # the rest of the gateway opens first, so the next one is late
 
     @property
-    def unsaid(self) -> Mapping[str, int]:
+    def unsaid(self) -> Counter[str]:
         """The announcements that a broker did not get, counted by reason."""
         return self._links.unsaid
 
