@@ -50,6 +50,9 @@ def test_one_that_cannot_be_imported_is_said_where_it_is_named(monkeypatch: pyte
     monkeypatch.setitem(vars(MEDIA), "_others", kinds._others)  # noqa: SLF001
     text = 't.yaml:4:39: error: bridges.b.join[1].radio: "radio" of not_there.medium:Radio cannot be imported'
     assert text in said(SIDE % "radio: {port: 1}")
+    both = said(SIDE % "radio: {port: 1}, baud: 9600")  # what is wrong beside it is told, too
+    assert text in both
+    assert 'unknown key "baud"' in both
 
 
 def test_a_side_is_one_of_them_and_a_wrong_key_has_its_nearest() -> None:

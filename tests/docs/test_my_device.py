@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ ROWS = [
     for line in PAGE.read_text().splitlines()
     if line.startswith("| ") and "`" in line
 ]
+SIDE = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
+"""The side that the page shows: that of the first row."""
 TOPOLOGY = """
 name: t
 gateways: {{gw: {{address: 127.0.0.1}}}}
@@ -26,9 +29,7 @@ bridges:
     on: gw
     join:
       - bus: plant
-      - {medium}
-        protocol: {{{protocol}}}
-"""
+{side}"""
 
 
 def code(cell: str) -> str:
@@ -42,7 +43,10 @@ def code(cell: str) -> str:
 def test_a_row_is_a_side_and_gives_its_pattern(row: list[str], tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / "engine" / "engine.dbc", tmp_path)
     file = tmp_path / "t.yaml"
-    file.write_text(TOPOLOGY.format(medium=code(row[1]), protocol=code(row[2])))
+    shown = SIDE.replace(code(ROWS[0][1]), code(row[1])).replace(code(ROWS[0][2]), code(row[2]))
+    assert code(row[1]) in shown
+    assert code(row[2]) in shown
+    file.write_text(TOPOLOGY.format(side=textwrap.indent(shown, " " * 6)))
     topology = load(file)
     assert [finding for finding in check(topology) if finding.level == "error"] == []
     side = topology.bridges["devices"].at("gw")[1]

@@ -41,6 +41,7 @@ from topologies.loading.mappings import (
     kind_among,
     meant_before,
     slip_in,
+    written_beside,
     wrong_keys,
 )
 from topologies.loading.references import References
@@ -63,6 +64,9 @@ class Reader:
         self._on: tuple[str, ...] = ()
         self._at: str | None = None
         self._differs = False
+        self._outside = list[
+            tuple[type[Record], str]
+        ]()  # the records around what is read, and its keys there
         self._owned = ""  # the path of the value that is read and could be given by gateway
 
     def _wrong(self, node: Node, path: str, text: str) -> None:
@@ -279,7 +283,9 @@ class Reader:
         for key, name, child in entries:
             if found := self._meant(key, name, cls, path, [beside for _, beside, _ in entries]):
                 given.append(name)
+                self._outside.append((cls, name))
                 values[found[0]] = self.read(child, found[1], _join(path, name))
+                self._outside.pop()
                 if name == cls.GATEWAYS:
                     self._on = values[found[0]] if len(self._findings) == before else ()
         for missing in _missing(cls, values):
@@ -307,6 +313,8 @@ class Reader:
         hint = known_elsewhere(name) or nearest(name, [*words, *(self._on if self._at is not None else ())])
         if holder := holder_of(name, cls, keys):
             hint = f"; write it in {holder}: {holder}: {{{name}: ...}}"
+        elif self._outside and (beside := written_beside(name, self._outside[-1][0])):
+            hint = f"; write it beside {self._outside[-1][1]}, not in it: {beside}"
         if self._at is not None and name in self._gateways:
             hint = ": a gateway; values by gateway have no other keys beside them"
         self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{hint}')

@@ -8,6 +8,7 @@ import yaml
 from yaml.nodes import MappingNode
 
 from bridges.media import MEDIA
+from bridges.protocols import PROTOCOLS
 from bus.kinds import Kinds
 from bus.schema import KindOf, Record, settings
 from tests.topologies.support import GATEWAY, said
@@ -35,6 +36,29 @@ def test_each_key_of_a_medium_that_is_written_beside_it_is_told_where_it_belongs
     assert kind is not None
     keys = set(settings(kind)) - set(settings(Side))
     assert {key: holder_of(key, Side, [medium, key]) for key in keys} == dict.fromkeys(keys, medium)
+
+
+SIDE_OF = GATEWAY + "buses: {p: {on: gw}}\nbridges: {b: {on: gw, join: [{bus: p}, {%s}]}}\n"
+
+
+@pytest.mark.parametrize("protocol", sorted(set(PROTOCOLS.all()) - set(MEDIA.all())))
+def test_each_protocol_that_is_written_as_a_key_is_told_where_it_belongs(protocol: str) -> None:
+    wanted = f"protocol: {{{protocol}: ...}}"
+    assert f"write it in protocol: {wanted}" in said(SIDE_OF % f"uart: /dev/x, {protocol}: {{}}")
+    deep = said(SIDE_OF % f"uart: {{port: /dev/x, {protocol}: {{}}}}")
+    assert f"write it beside uart, not in it: {wanted}" in deep
+
+
+@pytest.mark.parametrize("key", sorted(set(settings(Side)) - {"bus"}))
+@pytest.mark.parametrize("medium", MEDIA.all())
+def test_each_key_of_a_side_that_is_written_in_its_medium_is_told_where_it_belongs(
+    medium: str, key: str
+) -> None:
+    kind = MEDIA.find(medium)
+    assert kind is not None
+    if key not in settings(kind):
+        text = said(SIDE_OF % f"{medium}: {{{key}: x}}")
+        assert f"write it beside {medium}, not in it: {key}: ..." in text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
