@@ -42,7 +42,7 @@ class Entrance:
         self._socket, self._framing, self._stats, self._host = sock, framing, stats, host
         self._secure = sock if isinstance(sock, SecureSocket) else None
         self._handshake: Handshake | None = None
-        self._said = b""
+        self._said, self._said_bytes = b"", 0
         self._say, self._enter, self._refuse = outcome
         self._ended = False
 
@@ -55,6 +55,7 @@ class Entrance:
 
     def _on_silence(self, limit_s: float) -> None:
         name = "handshake" if self._handshake is None else self._handshake.name
+        self._count_stranger()
         self._refuse(after(f"no {name} within {limit_s:g} s", self._heard))
 
     def _on_readable(self) -> None:
@@ -72,6 +73,7 @@ class Entrance:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
+            self._count_stranger()
             self._refuse(after(words_of(error), self._heard))
 
     @property
@@ -91,8 +93,9 @@ class Entrance:
         received = self._socket.recv(handshake.wants)
         if not received:  # who says nothing only looked whether anybody listens
             why = f"closed during the {handshake.name}" if handshake.begun else CLOSED_BY_PEER
+            self._count_stranger()
             return self._refuse(after(why, self._said))
-        self._said = (self._said + received)[-SAID_BYTES:]
+        self._said, self._said_bytes = (self._said + received)[-SAID_BYTES:], self._said_bytes + len(received)
         self._say(handshake.feed(received))
         if handshake.fault:
             return self._turn_away(handshake.fault, received)
@@ -105,11 +108,24 @@ class Entrance:
     def _turn_away(self, fault: str, received: bytes) -> None:
         """Refuse a peer that is none of ours, with what it said if that was text."""
         with suppress(OSError):
-            received += self._socket.recv(SAID_BYTES)
-        self._stats.noise_bytes += len(received)
-        if not self._stats.rejected:  # keys have reasons of their own
-            self._stats.reject("handshake")
+            more = self._socket.recv(SAID_BYTES)
+            received, self._said_bytes = received + more, self._said_bytes + len(more)
+        self._count()
         self._refuse(quoting(fault, received))
+
+    def _count_stranger(self) -> None:
+        """Count a peer that goes before its framing is known; one that lacks our keys counts that itself."""
+        if self._handshake is None or self._handshake.name == Handshake.name:
+            self._count()
+
+    def _count(self) -> None:
+        """Count a peer that does not enter, if it said anything."""
+        unsecured_bytes = 0 if self._secure is None else self._secure.unsecured_bytes
+        self._stats.noise_bytes += self._said_bytes + unsecured_bytes
+        if (
+            self._said_bytes or unsecured_bytes
+        ) and not self._stats.rejected:  # keys have reasons of their own
+            self._stats.reject("handshake")
 
     def _done(self, rest: bytes) -> None:
         if not self._ended:

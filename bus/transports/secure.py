@@ -122,14 +122,13 @@ class Security:
 class SecureSocket:
     """One connection over TLS, set up by `shake()`. Connections of a loop can share the `scratch` buffer.
 
-    `pending`: there may be bytes to read that the socket does not announce. `said` is what came first, until
-    the handshake is done.
+    `pending`: there may be bytes to read that the socket does not announce. `said` is what came first, and
+    `unsecured_bytes` how much, until the handshake is done.
     """
 
     __slots__ = (
         "_ended",
         "_fault",
-        "_heard",
         "_incoming",
         "_left",
         "_outgoing",
@@ -141,6 +140,7 @@ class SecureSocket:
         "_ssl",
         "pending",
         "said",
+        "unsecured_bytes",
     )
 
     def __init__(
@@ -158,7 +158,8 @@ class SecureSocket:
         self._left = memoryview(b"")  # encrypted, and not yet sent
         self._owed = 0  # see `send`
         self._fault, self.said = "", b""
-        self._secured = self._heard = self._ended = self.pending = False
+        self.unsecured_bytes = 0
+        self._secured = self._ended = self.pending = False
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -200,18 +201,18 @@ class SecureSocket:
                 raise OSError(_words(error)) from error
             else:
                 self._secured = self.pending = True
-                self.said = b""
+                self.said, self.unsecured_bytes = b"", 0
                 self._flush_some()
             if self._ended:
-                raise OSError("closed during the TLS handshake" if self._heard else CLOSED_BY_PEER)
+                raise OSError("closed during the TLS handshake" if self.unsecured_bytes else CLOSED_BY_PEER)
         return True
 
     def _fetch(self) -> None:
         """Read encrypted bytes from the network."""
         count = self._socket.recv_into(self._scratch)
         self._ended = not count
-        self._heard |= count > 0
         if not self._secured:
+            self.unsecured_bytes += count
             self.said = (self.said + self._scratch[: min(count, SAID_BYTES)])[:SAID_BYTES]
         self._incoming.write(self._scratch[:count])
 

@@ -31,8 +31,10 @@ from bus.hub import Hub, Link
 from bus.ledger import Stats
 from bus.transports.dialling import DialLink
 from bus.transports.listening import ListenLink
+from bus.transports.options import Tls
 from tests.bridges.media.i2c.i2c_support import QUICK as I2C_QUICK
 from tests.bridges.support import MESSAGE, PtyPair, recorder
+from tests.helpers.certificates import own_tls
 from tests.helpers.links import i2c_link, multicast_link, rs485_link, tcp_link, uart_link
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
@@ -40,6 +42,11 @@ from tests.helpers.ports import free_port
 TEXT = b"Hello from another device at another speed!\r\n" * 80  # more than a message takes, and no zero
 QUICK: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.02}
 BUSY = b"Port already in use\r\n"
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    return own_tls(tmp_path_factory.mktemp("tls"))
 
 
 @contextmanager
@@ -220,6 +227,25 @@ async def test_a_bus_counts_what_a_foreign_peer_says(said: bytes, reason: str, s
             peer.shutdown(socket.SHUT_WR)
             await until(lambda: counted(hub).rejected == {reason: 1})
         assert counted(hub).noise_bytes == size
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws", "tls+tcp", "wss"])
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("said", [b"", b"\0", b"GET", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"])
+async def test_a_bus_counts_who_says_something_and_does_not_enter(
+    scheme: str, stays: bool, said: bytes, tls: Tls
+) -> None:
+    secure = tls if scheme in ("tls+tcp", "wss") else None
+    hub, link = Hub(), ListenLink(f"{scheme}://127.0.0.1:0", tls=secure, handshake_s=0.2)
+    with opened(link, hub):
+        with socket.create_connection(("127.0.0.1", int(link.url.rpartition(":")[2]))) as peer:
+            await until(lambda: bool(link.pipes))
+            peer.send(said)
+            if not stays:
+                peer.shutdown(socket.SHUT_WR)
+            await until(lambda: not link.pipes)
+        assert counted(hub).rejected == ({"handshake": 1} if said else {})
+        assert counted(hub).noise_bytes == len(said)
 
 
 async def test_on_multicast(caplog: pytest.LogCaptureFixture) -> None:
