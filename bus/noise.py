@@ -54,11 +54,12 @@ class Noise:
 
         `sample` has the last bytes of input. Return whether `words` changed.
         """
-        self._sample = sample
+        self._sample = sample or self._sample
         if messages:
             return self._end()
         self.count += size
         self._rejected += rejected
+        self.count = max(self.count, self._rejected)  # some of it may have come before the last message
         if self.words:
             return False
         if self._rejected >= self._ear.sure or self.count > self._ear.most:

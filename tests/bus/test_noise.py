@@ -37,6 +37,14 @@ def test_input_that_is_like_nothing_is_shown(seems: str, words: str) -> None:
     assert noise.words.endswith(words)
 
 
+def test_what_is_known_to_be_noise_only_later_is_counted_and_shown_with_what_came_before() -> None:
+    noise = Noise(EAR)
+    noise.hear(0.0, 300, 1, 0, b"abcdefgh")
+    noise.hear(0.1, 40, 0, 0, b"ijklmnop")
+    assert noise.hear(0.2, 0, 0, 290)  # a connection ended, and what it said was no message
+    assert noise.words == WORDS.format(290).replace("?", " (bytes such as 69 6a 6b 6c 6d 6e 6f 70)?")
+
+
 @pytest.mark.parametrize(("size", "told"), [(3000, False), (3001, True)])
 def test_more_than_a_message_takes_is_noise(size: int, told: bool) -> None:
     noise = Noise(EAR)

@@ -32,3 +32,9 @@ BAUD = "another protocol, or another baud rate"
 def test_the_end_of_lines_is_what_is_guessed_first(record: Protocol, sample: bytes, words: str) -> None:
     ear = ear_of(record, "another baud rate")
     assert (ear.likeness(sample) or ear.guess) == words
+
+
+@pytest.mark.parametrize("record", [Lines(), Lines(delimiter="\r"), JsonLines(), Nmea(), Slip()], ids=repr)
+def test_nothing_is_said_of_the_end_of_lines_where_none_is_kept(record: Protocol) -> None:
+    ear = ear_of(record, "another baud rate")
+    assert (ear.likeness(b"") or ear.guess) == BAUD
