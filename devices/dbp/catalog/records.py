@@ -1,17 +1,18 @@
 """The file of a catalog's listed services, which survive a restart.
 
 The event loop only notes that something changed. A thread writes all records to a new file, and then renames
-it to the old one: so the file is always complete.
+it to the old one: so the file is always complete. Where it cannot be opened, its catalog runs without it, and
+it is tried again: a directory may come later than the catalog.
 """
 
 import logging
 import os
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bus.errors import LinkError, why_of, words_of
+from bus.errors import LinkError, words_of
 from devices.disk import DiskThread, Done, FileLock
 
 log = logging.getLogger("buscoupler.catalog")
@@ -26,12 +27,14 @@ _CLOSE_S: Final = 2.0
 
 
 class Owner(NamedTuple):
-    """The owner of a file of records. `snapshot()` returns the current ones.
+    """The owner of a file of records. `snapshot()` returns the current ones; `restore(records)` gets those of
+    a file that could be opened only later.
 
     `on_fault(why)` is called when nothing can be stored, and with "" when it can again.
     """
 
     snapshot: Callable[[], Iterable[bytes]]
+    restore: Callable[[Sequence[bytes]], object]
     on_fault: Callable[[str], object]
 
 
@@ -49,6 +52,7 @@ class Records:
         self._fault = ""
         self._timer: TimerHandle | None = None
         self._thread: DiskThread | None = None
+        self._opener: DiskThread | None = None  # tries again to open the file
         self._lock = FileLock(path)
 
     @property
@@ -62,9 +66,10 @@ class Records:
         return self._thread is not None
 
     def open(self, loop: AbstractEventLoop, owner: Owner) -> list[bytes]:
-        """Return the stored records. Raises `LinkError` if the file is not a catalog's, or another has it.
+        """Return the stored records; none yet, with a fault, where the file cannot be opened.
 
-        Of a file that is open, `owner` is the next owner, who has all that the last one had.
+        Raises `LinkError` if the file is not a catalog's, or another has it. Of a file that is open, `owner`
+        is the next owner, who has all that the last one had.
         """
         self._loop, self._owner = loop, owner
         if self._thread is None:
@@ -75,16 +80,46 @@ class Records:
 
     def _begin(self, loop: AbstractEventLoop) -> list[bytes]:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.take()
-            records = self._read()
-        except BlockingIOError:
-            raise LinkError(f"{self.path}: another catalog stores its services there") from None
+            records = self._load()
+        except LinkError as error:
+            raise LinkError(f"{self.path}: {error}") from None
         except OSError as error:
-            self._lock.release()
-            raise LinkError(f"{self.path}: {why_of(error)}") from error
+            self._be(words_of(error))
+            self._opener = DiskThread("catalog opener", loop)
+            self._timer = loop.call_later(_AGAIN_S, self._try)
+            return []
         self._thread = DiskThread("catalog records", loop)
         return records
+
+    def _load(self) -> list[bytes]:
+        """Make the file ours, and return what it holds."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.take()
+            return self._read()
+        except BlockingIOError:
+            raise LinkError("another catalog stores its services there") from None
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _try(self) -> None:
+        self._timer = None
+        if self._opener is not None:
+            self._opener.submit(self._load, self._tried)
+
+    def _tried(self, done: Done[list[bytes]]) -> None:
+        opener = self._opener
+        if opener is None:
+            return self._lock.release()  # closed meanwhile
+        if done.error is not None:
+            self._be(words_of(done.error))
+            self._timer = self._loop.call_later(_AGAIN_S, self._try)
+            return None
+        self._thread, self._opener = opener, None
+        self._be("")
+        self._owner.restore(done.result)
+        return self.keep()
 
     def _read(self) -> list[bytes]:
         if not self.path.exists():
@@ -98,7 +133,7 @@ class Records:
     def keep(self) -> None:
         """Store the records soon: they have changed."""
         self._changed = True
-        if self._timer is None and not self._writing:
+        if self._timer is None and not self._writing and self._opener is None:
             self._after(PAUSE_S)
 
     def _after(self, seconds: float) -> None:
@@ -151,10 +186,13 @@ class Records:
     def close(self) -> None:
         """Write the last changes, and wait for that within a bound. Idempotent."""
         thread, self._thread = self._thread, None
-        if thread is None:
-            return
+        opener, self._opener = self._opener, None
         if self._timer is not None:
             self._timer.cancel()
+        if opener is not None and opener.end(_CLOSE_S):
+            self._lock.release()
+        if thread is None:
+            return
         if self._changed:
             data = self._data()
             thread.submit(lambda: self._put(data), lambda _: None)

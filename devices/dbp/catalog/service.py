@@ -73,7 +73,11 @@ class Catalog(Service):
 
     def start(self, loop: AbstractEventLoop) -> None:
         try:
-            owner = Owner(self.server.registry.snapshot, self._on_fault)
+            owner = Owner(
+                self.server.registry.snapshot,
+                lambda late: self._restore(late, loop.time()),
+                self._on_fault,
+            )
             stored = self.records.open(loop, owner) if self.records is not None else ()
             self._restore([*self._inherited, *stored], loop.time())
             self.server.open(loop, self._addresses, self._tries)

@@ -179,6 +179,30 @@ async def test_two_catalogs_do_not_share_a_file(start: Start, tmp_path: Path) ->
         start(records=file)
 
 
+async def test_a_catalog_runs_without_a_file_that_cannot_be_opened_and_takes_it_when_it_can(
+    start: Start, meet: Meet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devices.dbp.catalog.records._AGAIN_S", 0.01)
+    before = start(records=str(tmp_path / "before"), bounds=Bounds())
+    await meet(before).register("Rohan", 5999)
+    before.close()
+    place = tmp_path / "later"
+    place.write_text("no directory")
+    catalog = start(records=str(place / "records"))
+    await meet(catalog).register("Gondor", 5998)
+    assert catalog.condition.startswith("the list is not stored: File exists")
+    ready = tmp_path / "ready"
+    ready.mkdir()
+    (tmp_path / "before").rename(ready / "records")
+    place.unlink()
+    ready.rename(place)
+    await until(lambda: catalog.condition == "")
+    assert sorted(await meet(catalog).lists()) == ["Gondor", "Rohan"]
+    await until(lambda: b"Gondor" in (place / "records").read_bytes())
+    catalog.close()
+    assert sorted(await meet(start(records=str(place / "records"))).lists()) == ["Gondor", "Rohan"]
+
+
 async def test_a_full_disk_is_a_condition_that_ends(start: Start, meet: Meet, tmp_path: Path) -> None:
     file = tmp_path / "records"
     catalog = start(records=str(file))
