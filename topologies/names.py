@@ -38,7 +38,8 @@ def _spoken(topology: Topology) -> Iterator[str]:
 def listed(names: NamesSpec) -> list[str]:
     """Return the names in the list and in the file. Raises `TopologyError` if the file cannot be read."""
     found = [name for pattern in names.list for name in pattern]
-    return texts([*found, *(_read(_path(names)) if names.file else ())])
+    path = file_of(names)
+    return texts([*found, *(_read(path) if path else ())])
 
 
 class ListedNames:
@@ -53,8 +54,9 @@ class ListedNames:
         return listed(self._spec)
 
 
-def _path(names: NamesSpec) -> Path:
-    return Path(names.where.file).parent / str(names.file)
+def file_of(names: NamesSpec) -> Path | None:
+    """Return the file of names, which stands beside the topology; None if there is none."""
+    return Path(names.where.file).parent / names.file if names.file else None
 
 
 def _read(path: Path) -> list[int | str]:

@@ -2,11 +2,23 @@
 
 from collections.abc import Iterator
 
-from bus.needs import KeyFile, Need, PageToken, Readable, Secret, dialling_needs, listening_needs
+from bus.needs import (
+    Directory,
+    KeyFile,
+    Need,
+    PageToken,
+    Readable,
+    Room,
+    Secret,
+    dialling_needs,
+    listening_needs,
+)
 from bus.schema import Where
 from topologies.model import Topology, running
 from topologies.model.status import tcp_url
+from topologies.names import file_of
 from topologies.wiring.alarms import alarms_at, outlets_at
+from topologies.wiring.durable import keepings
 from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
 from topologies.wiring.segments import Wiring
@@ -17,6 +29,8 @@ Placed = tuple[Where, Need]
 def needs_of(wiring: Wiring, gateway: str) -> Iterator[Placed]:
     """Yield all needs of a gateway."""
     topology = wiring.topology
+    if names := file_of(topology.names):
+        yield topology.names.where, Readable(str(names))
     yield from _of_buses(topology, gateway)
     yield from _of_sides(wiring, gateway)
     yield from _of_brokers(wiring, gateway)
@@ -50,6 +64,9 @@ def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:
         for dial in dials_of(topology, name):
             yield from ((dial.where, need) for need in dialling_needs(dial.url, dial.tls_of(gateway)))
             yield from ((dial.where, KeyFile(path)) for path in keys_of(topology, dial))
+        for kept in keepings(topology, name)[:1]:  # a bus has one journal
+            yield kept.durable.where, Directory(kept.durable.directory)
+            yield kept.durable.where, Room(kept.durable.directory, kept.durable.bytes, "bytes")
 
 
 def _of_sides(wiring: Wiring, gateway: str) -> Iterator[Placed]:
