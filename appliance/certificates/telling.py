@@ -20,9 +20,15 @@ def record(found: x509.Certificate, now: datetime) -> dict[str, Any]:
         "begins": found.not_valid_before_utc.isoformat(),
         "ends": found.not_valid_after_utc.isoformat(),
         "days_left": int(left_s // 86400),
-        "state": "ended" if left_s <= 0 else "ends soon" if left_s < WARN_S else "valid",
+        "state": _state(left_s, found.not_valid_before_utc > now),
         "sha256": found.fingerprint(hashes.SHA256()).hex(),
     }
+
+
+def _state(left_s: float, is_early: bool) -> str:
+    if is_early:
+        return "not yet valid"
+    return "ended" if left_s <= 0 else "ends soon" if left_s < WARN_S else "valid"
 
 
 def line(file: str, row: dict[str, Any]) -> str:
@@ -31,6 +37,7 @@ def line(file: str, row: dict[str, Any]) -> str:
         "authority" if row["authority"] else f"of {row['issuer']}, for {', '.join(row['hosts']) or 'no host'}"
     )
     left = f"{row['days_left']} days left" if row["state"] != "ended" else "ENDED"
+    left = f"BEGINS {row['begins'][:10]}" if row["state"] == "not yet valid" else left
     return f"{file}: {row['name']}: {what}; ends {row['ends'][:10]}: {left}"
 
 

@@ -10,9 +10,10 @@ from appliance.status.silent import HEARD_MS
 from appliance.status.view import ShownPart
 from appliance.status.words import TROUBLE_MS, TWINS, counted
 from bus.hub import Hub, LinkView
-from bus.machine.lasting import ending
+from bus.machine.lasting import doubt, is_valid
 from bus.reasons import DROPPED
 from bus.watch.watched import WatchedHub
+from bus.wire.x509 import Span
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
@@ -52,11 +53,11 @@ def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator
             yield Concern(found.word, row.source, found.text)
 
 
-def of_certificates(ends_s: Mapping[str, float], now_s: float) -> Iterator[Concern]:
-    """Yield files of certificates that have ended, or end within 30 days. Times are in s since 1970."""
-    for path, end_s in ends_s.items():
-        if text := ending(path, end_s, now_s):
-            yield Concern("trouble" if end_s <= now_s else "degraded", "certificate", text)
+def of_certificates(spans: Mapping[str, Span], now_s: float) -> Iterator[Concern]:
+    """Yield files of certificates that are not valid, or end within 30 days. `now_s` is since 1970."""
+    for path, span in spans.items():
+        if text := doubt(path, span, now_s):
+            yield Concern("degraded" if is_valid(span, now_s) else "trouble", "certificate", text)
 
 
 def of_drops(drops: Mapping[str, RecentCounts], now_s: float) -> Iterator[Concern]:

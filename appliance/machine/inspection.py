@@ -21,7 +21,7 @@ from bus.keys import read_key
 from bus.kinds import load
 from bus.machine.files import NotRegular, check_regular, pem, read_text
 from bus.machine.holders import holder_of_file, holder_of_socket
-from bus.machine.lasting import end_s, ending
+from bus.machine.lasting import doubt, span
 from bus.machine.permissions import exposure
 from bus.needs import (
     Certificate,
@@ -182,8 +182,8 @@ def _certificate(need: Certificate) -> str:
 
 
 def _lasting(need: Lasting) -> str:
-    end = end_s(need.path, need.trusted)
-    return "" if end is None else ending(need.path, end, time.time())
+    found = span(need.path, need.trusted)
+    return "" if found is None else doubt(need.path, found, time.time())
 
 
 def _secret(need: Secret) -> str:
@@ -196,6 +196,8 @@ def _directory(need: Directory) -> str:
         return f"{there} is no directory: choose another path than {path}"
     if os.access(there, os.W_OK | os.X_OK):
         return ""
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        return f"{there} is on a disk that is mounted read-only: mount it anew, or use another than {path}"
     user = _name(pwd.getpwuid, os.geteuid())
     return f"{user} cannot write to {there}: run install -d -o {user} {path}"
 

@@ -97,7 +97,7 @@ def _process(view: View, around: Around) -> Record:
         "gateways": dict(around.gateways),
         "silent": dict(around.silent),
         "page": around.page,
-        "certificates": {path: min(int(end_s * 1e9), MOST) for path, end_s in around.lasting.items()},
+        "certificates": {path: min(int(span.end_s * 1e9), MOST) for path, span in around.lasting.items()},
     }
 
 

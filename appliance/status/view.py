@@ -15,6 +15,7 @@ from bus.report import Reporter
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
+    from bus.wire.x509 import Span
     from devices.tap.recorder import Recorder
 
 
@@ -100,7 +101,7 @@ class Around(NamedTuple):
     `gateways` has their addresses by name, `silent` why some of them count as silent. `names` are those of
     tokens. `page` is the URL of the status page, and `drawing` the picture. `copies` has the ids of bridges
     in the picture by lease and gateway: the bridges of a group have one lease. `quantities` are those of
-    values. `digest` is the hash of the file. `lasting` says when files of certificates end, in s since 1970.
+    values. `digest` is the hash of the file. `lasting` has the times of files of certificates.
     """
 
     gateways: Mapping[str, str] = {}
@@ -110,7 +111,7 @@ class Around(NamedTuple):
     drawing: Mapping[str, Any] | None = None
     copies: Mapping[tuple[str, str], str] = {}
     quantities: Quantities = Quantities()
-    lasting: Mapping[str, float] = {}
+    lasting: Mapping[str, "Span"] = {}
     digest: str = ""
 
 

@@ -1,30 +1,38 @@
-"""The time that a file of certificates lasts, and how soon one warns of its end."""
+"""The time that a file of certificates lasts, and what one warns of."""
 
 from contextlib import suppress
 
 from bus.machine.files import PEM_BYTES, read_bytes
-from bus.wire.x509 import end_of_chain_s, end_of_trust_s
+from bus.wire.x509 import Span, span_of_chain, span_of_trust
 
 WARN_S = 30 * 86400.0
 
 
-def end_s(path: str, trusted: bool) -> float | None:
-    """Return when a file ends to be valid, in s since 1970; None if no certificate can be read. It may block.
+def span(path: str, trusted: bool) -> Span | None:
+    """Return the time in which a file is valid; None if no certificate can be read. It may block.
 
     Of authorities that are `trusted` the last counts, of an own file the first. Who uses the file tells why
     it cannot be read.
     """
     with suppress(OSError, ValueError):
-        return (end_of_trust_s if trusted else end_of_chain_s)(read_bytes(path, PEM_BYTES))
+        return (span_of_trust if trusted else span_of_chain)(read_bytes(path, PEM_BYTES))
     return None
 
 
-def ending(path: str, end_s: float, now_s: float) -> str:
-    """Return a warning that a certificate has ended, or does within `WARN_S`; "" if it does not."""
-    left_s = end_s - now_s
+def is_valid(span: Span, now_s: float) -> bool:
+    """Return whether peers take a certificate now, if their clocks are right."""
+    return span.begin_s <= now_s < span.end_s
+
+
+def doubt(path: str, span: Span, now_s: float) -> str:
+    """Return a warning that a certificate is not valid, or ends within `WARN_S`; "" if there is none."""
+    left_s = span.end_s - now_s
+    if now_s < span.begin_s:
+        what = f"begins on {_day(span.begin_s)}: peers refuse it until then; here it is {_day(now_s)}"
+        return f"{path}: the certificate {what}: set the clock, or make another"
     if left_s >= WARN_S:
         return ""
-    day = _day(end_s)
+    day = _day(span.end_s)
     what = f"ended on {day}: peers refuse it" if left_s <= 0 else f"ends in {_days(left_s)}, on {day}"
     return f"{path}: the certificate {what}: `buscoupler cert renew`"
 

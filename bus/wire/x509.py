@@ -1,10 +1,10 @@
-"""The ends of certificates in PEM, read without OpenSSL, which costs a gateway 6 MiB (RFC 5280). Pure."""
+"""The times of certificates in PEM, read without OpenSSL, which costs a gateway 6 MiB (RFC 5280). Pure."""
 
 import binascii
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----")
 _MOST: Final = 512
@@ -12,28 +12,36 @@ _SEQUENCE, _VERSION, _UTC_TIME, _TIME = 0x30, 0xA0, 0x17, 0x18
 _Element = tuple[int, bytes, bytes]
 
 
-def end_of_chain_s(pem: bytes) -> float | None:
-    """Return when the own certificate of a gateway ends, the first in its file, in s since 1970; or None."""
-    return next(ends_s(pem), None)
+class Span(NamedTuple):
+    """The time in which a certificate is valid, in s since 1970."""
+
+    begin_s: float
+    end_s: float
 
 
-def end_of_trust_s(pem: bytes) -> float | None:
-    """Return when the last of some authorities ends, in s since 1970, or None: a successor replaces one."""
-    return max((end for end in ends_s(pem) if end is not None), default=None)
+def span_of_chain(pem: bytes) -> Span | None:
+    """Return the time of the own certificate of a gateway, the first in its file; or None."""
+    return next(spans(pem), None)
 
 
-def ends_s(pem: bytes) -> Iterator[float | None]:
-    """Yield the end of each certificate, of at most 512, in s since 1970; None for one that is no DER."""
+def span_of_trust(pem: bytes) -> Span | None:
+    """Return the time from the first to the last of some authorities, or None: a successor replaces one."""
+    found = [span for span in spans(pem) if span is not None]
+    return Span(min(one.begin_s for one in found), max(one.end_s for one in found)) if found else None
+
+
+def spans(pem: bytes) -> Iterator[Span | None]:
+    """Yield the time of each certificate, of at most 512; None for one that is no DER."""
     for number, found in enumerate(_PEM.finditer(pem)):
         if number == _MOST:
             return
         try:
-            yield _end_s(binascii.a2b_base64(found[1]))
+            yield _span(binascii.a2b_base64(found[1]))
         except (ValueError, IndexError, OverflowError):
             yield None
 
 
-def _end_s(der: bytes) -> float:
+def _span(der: bytes) -> Span:
     _, certificate, _ = _element(der)
     _, signed, _ = _element(certificate)
     kind, _, rest = _element(signed)
@@ -43,9 +51,9 @@ def _end_s(der: bytes) -> float:
     kind, validity, _ = _element(rest)
     if kind != _SEQUENCE:
         raise ValueError("no validity")
-    _, _, rest = _element(validity)
-    kind, text, _ = _element(rest)
-    return _time_s(kind, text.decode("ascii"))
+    kind, begin, rest = _element(validity)
+    last, end, _ = _element(rest)
+    return Span(_time_s(kind, begin.decode("ascii")), _time_s(last, end.decode("ascii")))
 
 
 def _element(der: bytes) -> _Element:

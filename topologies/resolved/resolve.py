@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bus.errors import TopologyError
-from bus.machine.lasting import end_s
+from bus.machine.lasting import span
 from bus.needs import KeyFile, Lasting
 from bus.quantity.known import Quantities
+from bus.wire.x509 import Span
 from devices.device import DeviceSpec
 from topologies.checks.needs import needs_of
 from topologies.model import Gateway, Topology, running
@@ -46,7 +47,7 @@ class Resolved:
     `copies` are the ids of all bridges in the picture. `names` are all names of tokens, and `listed` those
     of the list and file of names. `quantities` are those of values. `events` and `logs` are the buses on
     which the gateway publishes its own.
-    `lasting` says when its files of certificates end, in s since 1970.
+    `lasting` has the times of its files of certificates.
     Each part that the gateway runs has a record, by name; `alarms` are those that it judges or hears of.
     `keys` are those of the system, if it signs anything with them.
     """
@@ -64,7 +65,7 @@ class Resolved:
     buses: Mapping[str, ResolvedBus]
     bridges: Mapping[str, ResolvedBridge]
     devices: Mapping[str, ResolvedDevice]
-    lasting: Mapping[str, float]
+    lasting: Mapping[str, Span]
     alarms: ResolvedAlarms
     keys: KeyFiles
 
@@ -107,11 +108,11 @@ def _signs(wiring: Wiring, gateway: str) -> bool:
     return needed.issuperset(wiring.topology.keys)
 
 
-def _lasting(wiring: Wiring, gateway: str) -> Iterator[tuple[str, float]]:
-    """Yield the files of certificates that a gateway needs, and when they end, in s since 1970."""
+def _lasting(wiring: Wiring, gateway: str) -> Iterator[tuple[str, Span]]:
+    """Yield the files of certificates that a gateway needs, and their times."""
     for need in dict.fromkeys(need for _, need in needs_of(wiring, gateway) if isinstance(need, Lasting)):
-        if (end := end_s(need.path, need.trusted)) is not None:
-            yield need.path, end
+        if (found := span(need.path, need.trusted)) is not None:
+            yield need.path, found
 
 
 def resolve_all(wiring: Wiring) -> list[Resolved]:

@@ -221,6 +221,14 @@ def test_show_says_what_ends_soon_with_its_status(plant: Path, capsys: pytest.Ca
     assert row["days_left"] in (19, 20)
 
 
+def test_one_that_begins_later_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, now = tmp_path / "early.pem", datetime.now(UTC)
+    file.write_bytes(authority("plant", now + timedelta(days=5), 900).pem())
+    assert cert("show", file) == 1
+    assert "BEGINS 20" in capsys.readouterr().out
+    assert "peers refuse it until then; here it is 20" in trouble(Lasting(str(file)))
+
+
 def test_check_warns_of_the_end_and_finds_nothing_else(plant: Path) -> None:
     file, key = str(plant / "gw-a.pem"), str(plant / "gw-a.key")
     assert trouble(Certificate(file, key)) == trouble(Lasting(file)) == ""

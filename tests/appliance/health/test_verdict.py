@@ -21,6 +21,7 @@ from appliance.status.health import REASONS, Concern, Health, verdict
 from appliance.status.rows import LinkRow
 from bus.hub import Hub, State
 from bus.reasons import AMISS, DROPPED
+from bus.wire.x509 import Span
 from tests.appliance.health.fakes import FakeLink
 
 if TYPE_CHECKING:
@@ -111,13 +112,21 @@ def test_a_recorder_that_loses_messages_is_told_and_one_that_waits_is_a_link_tha
 def test_a_certificate_is_told_30_days_before_its_end_and_is_trouble_after_it() -> None:
     day_s, now_s = 86400.0, 1_800_000_000.0
     ends_s = {"long": now_s + 30 * day_s, "soon": now_s + 29.5 * day_s, "last": now_s + 60, "gone": now_s}
-    found = [(one.word, one.text.split(", on")[0]) for one in of_certificates(ends_s, now_s)]
+    spans = {name: Span(now_s - day_s, end_s) for name, end_s in ends_s.items()}
+    found = [(one.word, one.text.split(", on")[0]) for one in of_certificates(spans, now_s)]
     assert found[:2] == [
         ("degraded", "soon: the certificate ends in 29 days"),
         ("degraded", "last: the certificate ends in less than a day"),
     ]
     assert found[2][0] == "trouble"
     assert "peers refuse it" in found[2][1]
+
+
+def test_a_certificate_that_begins_later_is_trouble_until_then() -> None:
+    now_s = 1_800_000_000.0
+    (one,) = of_certificates({"new": Span(now_s + 1, now_s + 9e8)}, now_s)
+    assert (one.word, one.text.split(" on ")[0]) == ("trouble", "new: the certificate begins")
+    assert list(of_certificates({"new": Span(now_s, now_s + 9e8)}, now_s)) == []
 
 
 def test_a_change_is_an_event_once_it_is_seen_twice() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,19 @@ def test_a_directory(tmp_path: Path) -> None:
     assert trouble(Directory(str(tmp_path / "a" / "b"))) == ""
     (tmp_path / "file").touch()
     assert "is no directory" in trouble(Directory(str(tmp_path / "file" / "b")))
+
+
+@as_root
+def test_a_disk_that_is_mounted_read_only_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(place)], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        for wanted in (place, place / "captures"):
+            assert "is mounted read-only: mount it anew" in trouble(Directory(str(wanted)))
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def test_interfaces() -> None:

@@ -1,4 +1,4 @@
-"""The end of certificates, beside the library that makes them, and for bytes that are none."""
+"""The times of certificates, beside the library that makes them, and for bytes that are none."""
 
 import base64
 import random
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from appliance.certificates.making import authority
-from bus.wire.x509 import end_of_chain_s, end_of_trust_s, ends_s
+from bus.wire.x509 import Span, span_of_chain, span_of_trust, spans
 
 
 def made(year: int) -> bytes:
@@ -15,19 +15,24 @@ def made(year: int) -> bytes:
 
 
 @pytest.mark.parametrize("year", [2030, 2049, 2050, 2051, 2120])
-def test_the_end_is_that_of_the_library(year: int) -> None:
+def test_the_time_is_that_of_the_library(year: int) -> None:
     from cryptography.x509 import load_pem_x509_certificate
 
     pem = made(year)
-    assert end_of_chain_s(pem) == load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+    read = load_pem_x509_certificate(pem)
+    wanted = Span(read.not_valid_before_utc.timestamp(), read.not_valid_after_utc.timestamp())
+    assert span_of_chain(pem) == wanted
 
 
 def test_an_own_file_ends_with_its_first_and_trust_with_its_last() -> None:
     early, late = made(2030), made(2040)
     both = early + late
-    assert end_of_chain_s(both) == end_of_chain_s(early)
-    assert end_of_trust_s(both) == end_of_chain_s(late)
-    assert end_of_chain_s(b"") is end_of_trust_s(b"") is None
+    first, last = span_of_chain(early), span_of_chain(late)
+    assert first is not None
+    assert last is not None
+    assert span_of_chain(both) == first
+    assert span_of_trust(both) == span_of_trust(late + early) == Span(first.begin_s, last.end_s)
+    assert span_of_chain(b"") is span_of_trust(b"") is None
 
 
 def test_bytes_of_any_kind_never_raise() -> None:
@@ -37,4 +42,4 @@ def test_bytes_of_any_kind_never_raise() -> None:
         for _ in range(min(cut, 3)):
             bad[rng.randrange(cut)] = rng.randrange(256)
         head, tail = b"-----BEGIN CERTIFICATE-----\n", b"\n-----END CERTIFICATE-----\n"
-        assert len(list(ends_s(head + base64.b64encode(bytes(bad)) + tail))) == 1
+        assert len(list(spans(head + base64.b64encode(bytes(bad)) + tail))) == 1

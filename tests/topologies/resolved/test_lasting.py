@@ -34,8 +34,8 @@ def test_each_gateway_has_those_that_it_needs(tmp_path: Path) -> None:
     wiring = wired(loads(FILE.format(tmp_path), "plant.yaml", {}))
     found = {
         gateway: {
-            Path(file).stem: (end - now.timestamp()) / 86400
-            for file, end in resolve(wiring, gateway).lasting.items()
+            Path(file).stem: (span.end_s - now.timestamp()) / 86400
+            for file, span in resolve(wiring, gateway).lasting.items()
         }
         for gateway in ("gw-a", "gw-b")
     }
