@@ -6,6 +6,7 @@ ring, and ends. It reports its state on its output, a JSON object a line. It ign
 """
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -176,10 +177,14 @@ class Writer:
         return int(bool(self.pending))
 
     def resume(self) -> bool:
-        """Continue after the rows of an earlier run, once it can be read. Return False if input ends."""
+        """Continue after the rows of an earlier run, once they can be read and more can be written.
+
+        Return False if input ends.
+        """
         settings, pauses = self.settings, Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         while not self.ended:
             try:
+                self._make_place()
                 found = resume(self.root, settings.gateway, settings.boot)
             except OSError as error:
                 self.fault = words_of(error)
@@ -191,6 +196,13 @@ class Writer:
                 self._record_under(found.topology, row)
                 return True
         return False
+
+    def _make_place(self) -> None:
+        """Make the directory. Raises `OSError` if nothing can be written there, before anything comes."""
+        place = journal_directory(self.root, self.settings.gateway)
+        place.mkdir(parents=True, exist_ok=True)
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
     def _pause_s(self) -> float:
         """Return the seconds until the next timed work: a flush, a new file or a report."""

@@ -266,6 +266,18 @@ def topologies(path: Path) -> list[object]:
     return [json.loads(row["payload"]) for row in found]
 
 
+@pytest.mark.parametrize("place", ["file/cap", "file"])
+async def test_a_place_where_nothing_can_be_written_is_told_before_anything_comes(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    async with recording(tmp_path / place) as (recorder, *_):
+        await until(lambda: recorder.state == "waiting")
+        assert recorder.fault
+        (tmp_path / "file").unlink()
+        await until(lambda: recorder.state == "up")
+
+
 async def test_no_place_to_write_is_a_state_with_retries(tmp_path: Path) -> None:
     root = tmp_path / "capture"
     root.write_text("a file where a directory should be")
