@@ -201,9 +201,11 @@ class Store:
         return self._be_ready()
 
     def _be_late(self) -> None:
-        if not self._loaded:
+        if self._loaded:
+            return
+        if not self.fault:  # else that is told
             log.warning("%s: %s: what is stored is still being read", self._name, self.path)
-            self._be_ready()
+        self._be_ready()
 
     def _be_ready(self) -> None:
         if not self._is_ready:

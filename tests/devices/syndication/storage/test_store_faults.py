@@ -242,6 +242,17 @@ async def test_a_full_disk_is_said_once_and_stored_again_when_there_is_room(
     assert len(await again(open_store, memory)) == 20
 
 
+async def test_of_a_file_that_cannot_be_opened_it_is_not_said_that_it_is_read(
+    open_store: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devices.syndication.storage.store._LATE_S", 0.05)
+    (tmp_path / "file").touch()
+    memory = open_store(tmp_path / "file" / "s.db")
+    await until(lambda: memory.ready)
+    assert "are not stored: Not a directory" in caplog.text
+    assert "still being read" not in caplog.text
+
+
 async def test_a_disk_that_turns_read_only_is_said_once(
     open_store: Open, small: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
