@@ -1,8 +1,8 @@
 """The journal: messages on disk, numbered from 1 without holes, until all who are to have them have them.
 
 One thread calls it, and each call blocks. A directory has `journal.json` (whose journal it is), `lock`,
-segments, and notes: `acknowledged` (what each consumer has, and what is gone), `received` (what came from
-other journals) and `counts`.
+segments, a `reserve` of room, and notes: `acknowledged` (what each consumer has, and what is gone),
+`received` (what came from other journals) and `counts`.
 
 Age is counted in running time, which is noted: a clock that steps changes nothing, and time in which no
 process has the journal open does not count.
@@ -10,6 +10,7 @@ process has the journal open does not count.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from errno import ENOSPC
 from typing import Final
 
 from bus.errors import words_of
@@ -23,6 +24,7 @@ from bus.journal.ranges import U64_MAX, Range, RangeSet
 from bus.journal.reading import Reader
 from bus.journal.record import Record
 from bus.journal.removal import Policy, Removal
+from bus.journal.reserve import Reserve
 from bus.journal.scan import ending
 from bus.journal.segment import share
 from bus.journal.store import Store
@@ -64,6 +66,7 @@ class Journal:
         self.id = 0
         self._consumers = Consumers(self._files, directory, consumers)
         self._memory = Memory(self._files, directory)
+        self._reserve = Reserve(self._files, directory)
         self._begin_reading()
         self._began_s = self._base_s = 0
         self._written_s = 0.0
@@ -95,14 +98,16 @@ class Journal:
         self._store.open(self._base_s)
         self._end()
         self._consumers.begin(self.first)
-        self._removal.done(list(self._store.segments))
+        self._with_room(lambda: self._removal.done(list(self._store.segments)))
+        self._reserve.take()
 
     def _begin_reading(self) -> None:
         self._store = Store(self._files, self.directory, self.id)
         self._reader = Reader(self._store)
         self._removal = Removal(
-            self.directory, self._store, self._consumers, self._memory, self.bytes_max, self._policy
-        )
+            self.directory, self._store, self._consumers, self._memory, self.bytes_max, self._policy,
+            self._reserve,
+        )  # fmt: skip
 
     @property
     def first(self) -> int:
@@ -157,13 +162,25 @@ class Journal:
         if records:
             data, last = b"".join(record.encoded for record in records), records[-1].last
             self._removal.make_room(len(data), last - first + 1)
-            self._end_segment_if_due()
-            if not self._store.active:
-                self._memory.sync()  # the next start looks for what is not noted in the last segment only
-            self._store.append(first, last, data, self.running_s)
+            self._with_room(lambda: self._put(first, last, data))
             self.next = last + 1
             self._appended(records)
         return Appended(first, records)
+
+    def _with_room(self, call: Callable[[], None]) -> None:
+        """Call, and once more if the disk is full and there is something on it that all have."""
+        try:
+            call()
+        except OSError as error:
+            if error.errno != ENOSPC or not self._removal.free():
+                raise
+            call()
+
+    def _put(self, first: int, last: int, data: bytes) -> None:
+        self._end_segment_if_due()
+        if not self._store.active:
+            self._memory.sync()  # the next start looks for what is not noted in the last segment only
+        self._store.append(first, last, data, self.running_s)
 
     def check(self) -> None:
         """Raise `JournalGone` if the journal's files were deleted or moved away: what is appended then goes
@@ -261,12 +278,16 @@ class Journal:
             if low <= high and not held.covers(low, high):
                 self._consumers.acknowledge(consumer, low, high)
                 touched.append((low, high))
+        self._with_room(lambda: self._note(touched))
+        return held.count - before
+
+    def _note(self, touched: Iterable[Range]) -> None:
+        """Note what consumers have, from time to time, and remove segments that all have."""
         for low, high in touched:
             self._removal.done(list(self._store.overlapping(low, high)))
         if self._clock() - self._written_s >= WRITE_S:
             self._consumers.write()
             self._written_s = self._clock()
-        return held.count - before
 
     def acknowledged(self, consumer: str) -> RangeSet:
         """Return the numbers that a consumer has, or does not get any more: a set to read, not to change."""
@@ -313,5 +334,5 @@ class Journal:
 
     def tick(self) -> None:
         """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`."""
-        self._consumers.note(self.running_s)
+        self._with_room(lambda: self._consumers.note(self.running_s))
         self._removal.expire(self.running_s, self.age_s)

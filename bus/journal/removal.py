@@ -7,6 +7,7 @@ from typing import Literal
 from bus.journal.consumers import EXPIRED, FULL, Consumers
 from bus.journal.errors import JournalFull
 from bus.journal.memory import Memory
+from bus.journal.reserve import Reserve
 from bus.journal.segment import START, Segment
 from bus.journal.store import Store
 
@@ -27,9 +28,11 @@ class Removal:
         memory: Memory,
         bytes_max: int,
         policy: Policy,
+        reserve: Reserve,
     ) -> None:
         self._directory, self._store, self._consumers, self._memory = directory, store, consumers, memory
         self._bytes_max, self._policy = bytes_max, policy
+        self._reserve = reserve
         self.refused = 0
 
     def make_room(self, size: int, count: int) -> None:
@@ -56,11 +59,30 @@ class Removal:
             self._store.end()
             self.done([active])
 
+    def free(self) -> bool:
+        """Free a full disk of what all consumers have; return whether there was anything. Raises `OSError`.
+
+        The notes about it must be on disk before, else its numbers would be given again.
+        """
+        done = [one for one in self._store.segments if self._have(one)]
+        if not done:
+            return False
+        if self._store.active in done:
+            self._store.end()
+        self._reserve.release()
+        try:
+            self.done(done)
+        finally:
+            self._reserve.take()
+        return True
+
+    def _have(self, segment: Segment) -> bool:
+        return segment.first <= segment.last and self._consumers.have(segment.first, segment.last)
+
     def done(self, segments: Iterable[Segment]) -> None:
         """Remove those segments that all consumers have, but for the one being written. Raises `OSError`."""
         for segment in segments:
-            is_closed = segment is not self._store.active and segment.first <= segment.last
-            if is_closed and self._consumers.have(segment.first, segment.last):
+            if segment is not self._store.active and self._have(segment):
                 self._remove(segment)
 
     def expire(self, running_s: int, age_s: int) -> None:

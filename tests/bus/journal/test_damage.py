@@ -53,6 +53,7 @@ def segments(files: Disk) -> list[str]:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_flipped_bit_in_any_page_costs_its_record_and_is_told(seed: int) -> None:
     random, sizes = Random(seed), written().listing("/j")
+    del sizes["reserve"]  # which nobody reads
     places = [(name, page) for name, size in sizes.items() for page in range(-(-size // PAGE))]
     assert len(places) > 20
     for name, page in places:

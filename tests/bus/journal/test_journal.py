@@ -396,6 +396,33 @@ def test_a_full_disk_is_an_error_and_the_journal_goes_on_when_there_is_room() ->
     assert len(segments(files)) == 1
 
 
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("origin", [None, (5, 1)])
+def test_a_disk_that_a_journal_has_filled_takes_more_once_all_have_what_is_in_it(
+    again: bool, origin: tuple[int, int] | None
+) -> None:
+    files = disk()
+    journal = opened(files)
+    files.capacity = sum(files.listing("/j").values()) + 50_000
+    with pytest.raises(OSError, match="No space"):
+        append_each(journal, 10_000)
+    with pytest.raises(OSError, match="No space"):
+        append(journal, numbered(1))  # nobody has any of it
+    if again:
+        journal.close()
+        journal = opened(files)
+    before = journal.next
+    journal.acknowledge(END, [(1, before - 1)])
+    append(journal, numbered(3), origin=origin)
+    assert list(everything(journal)) == [before, before + 1, before + 2]
+    assert sum(files.listing("/j").values()) < files.capacity
+    files.cut()
+    journal = opened(files)
+    assert list(everything(journal)) == [before, before + 1, before + 2]
+    assert journal.losses[END] == dict.fromkeys(journal.losses[END], 0)
+    assert journal.next == before + 3
+
+
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("acknowledges", [True, False])
 def test_a_full_disk_keeps_nobody_from_opening_reading_and_making_room(acknowledges: bool) -> None:

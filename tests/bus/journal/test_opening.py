@@ -33,7 +33,7 @@ def test_a_journal_is_made_with_the_directories_above_it_and_nobody_else_can_rea
     journal = opened(None, place)
     assert len(everything(journal)) == 5
     journal.close()
-    names = {"journal.json", "lock", "acknowledged", "received", "counts", name_of(1)}
+    names = {"journal.json", "lock", "acknowledged", "received", "counts", "reserve", name_of(1)}
     assert set(os.listdir(place)) == names
     assert {(Path(place) / name).stat().st_mode & 0o007 for name in names} == {0}
     assert verify(place).faults == []
