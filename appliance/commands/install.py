@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from appliance.commands.run import checked
-from appliance.service.files import put
+from appliance.service.files import check_free, put
 from appliance.service.plan import NAME, plan_of
 from appliance.service.readable import unreadable
 from appliance.service.texts import files_of
@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     file = _inside(Path(options.file).resolve(), options.root.resolve())
     command = [options.program] if options.program else _program()
     plan = plan_of(topology, gateway, options.name, command, file)
+    check_free(plan, options.root)
     files = files_of(plan)
     if options.dry_run:
         print("\n".join(f"## {path}\n{text}" for path, text in files.items()), end="")

@@ -381,6 +381,35 @@ def test_a_file_that_somebody_else_wrote_is_left_alone(
     assert files_below(root) == before
 
 
+PASSWD = "root:x:0:0:root:/root:/bin/sh\nplant:x:9:9::/var/lib/plant:/bin/false\nmail:x:8:8::/var/mail:/x\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "whose"),
+    [
+        ("root", "", "the user root is another's"),
+        ("mail", "", "the user mail is another's"),
+        ("ssh", "usr/lib/systemd/system/ssh.service", "/usr/lib/systemd/system/ssh.service is another's"),
+        ("dpkg", "var/lib/dpkg/status", "/var/lib/dpkg is another's"),
+        ("ssl", "etc/ssl/certs", "/etc/ssl is another's"),
+        ("plant", "var/lib/plant/state", ""),
+        ("new", "", ""),
+    ],
+)
+def test_a_name_that_belongs_to_something_else_is_refused(
+    name: str, place: str, whose: str, world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, words = world
+    (root / "etc" / "passwd").write_text(PASSWD)
+    if place:
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).touch()
+    before = files_below(root)
+    status = main([*words, "--name", name])
+    assert (whose in capsys.readouterr().err, status) == (True, int(bool(whose)))
+    assert (set(files_below(root)) == set(before)) == bool(whose)
+
+
 def test_a_gateway_that_is_not_there_is_refused(
     world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
