@@ -249,7 +249,7 @@ async def test_of_a_file_that_cannot_be_opened_it_is_not_said_that_it_is_read(
     (tmp_path / "file").touch()
     memory = open_store(tmp_path / "file" / "s.db")
     await until(lambda: memory.ready)
-    assert "are not stored: Not a directory" in caplog.text
+    assert "are not stored: File exists" in caplog.text
     assert "still being read" not in caplog.text
 
 
