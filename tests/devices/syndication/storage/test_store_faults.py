@@ -248,7 +248,9 @@ async def test_of_a_file_that_cannot_be_opened_it_is_not_said_that_it_is_read(
     monkeypatch.setattr("devices.syndication.storage.store._LATE_S", 0.05)
     (tmp_path / "file").touch()
     memory = open_store(tmp_path / "file" / "s.db")
-    await until(lambda: memory.ready)
+    late_s = asyncio.get_running_loop().time() + 0.1
+    await until(lambda: asyncio.get_running_loop().time() > late_s and memory.store.fault)
+    assert memory.ready
     assert "are not stored: File exists" in caplog.text
     assert "still being read" not in caplog.text
 
