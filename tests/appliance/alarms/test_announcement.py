@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from appliance.alarms.announcement import PATTERN, AlarmSaid, announced, heard, presence
+from appliance.alarms.announcement import KEY_TOKENS_MAX, PATTERN, AlarmSaid, announced, heard, presence
 from appliance.alarms.states import NUMBER_MAX, State
 from bus.announcements import unproven
 from bus.keys import Keyring
-from bus.wire.frame import PUB, frame_bytes, pack
+from bus.wire.frame import PUB, FrameError, frame_bytes, pack
 from bus.wire.pattern import token
 
 STATE = State(3, "acknowledged", "fridge/1", 10**18, "9 is above 8", "ann", frozenset({"mail"}))
@@ -45,6 +45,15 @@ def test_words_that_are_too_long_are_cut() -> None:
     assert found is not None
     assert found.state is not None
     assert found.state.version == STATE.version
+
+
+def test_the_longest_key_is_heard_as_said_and_no_frame_has_room_for_a_longer_one() -> None:
+    longest = (7,) * KEY_TOKENS_MAX
+    said = heard(announced("gw-a", "warm", longest, STATE))
+    assert said is not None
+    assert said.key == longest
+    with pytest.raises(FrameError, match="256 tokens"):
+        announced("gw-a", "warm", (*longest, 7), STATE)
 
 
 @pytest.mark.parametrize(

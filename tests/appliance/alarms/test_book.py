@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from appliance.alarms.announcement import KEY_TOKENS_MAX
 from appliance.alarms.book import REPEAT_S, SUBJECTS, Book
 from appliance.alarms.states import State
+from bus.key_types import TOKEN_MAX
 from bus.wire.pattern import token
 from tests.appliance.alarms.alarms_support import FRIDGE, alarm, book
 
@@ -196,6 +198,15 @@ def test_what_was_kept_is_restored_and_what_is_none_is_left_out(pair: tuple[Book
     assert not after.look(9, 900, True)  # nothing was heard yet
     after.hear(FRIDGE, 5, 10)
     assert [deed.state.stage for deed in after.look(10, 1000, True)] == ["cleared"]
+
+
+@pytest.mark.parametrize("key", [(7, 0), (7, TOKEN_MAX), (7,) * KEY_TOKENS_MAX])
+def test_any_subject_that_can_be_announced_outlives_a_restart(key: tuple[int, ...]) -> None:
+    one, after = book("a"), book("a")
+    one.hear(key, 9, 1)
+    one.look(1, 100, True)
+    after.restore(one.kept())
+    assert after.states() == one.states() != []
 
 
 def test_outlets_that_an_alarm_does_not_have_are_not_taken_over() -> None:

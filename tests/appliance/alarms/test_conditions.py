@@ -90,6 +90,11 @@ def test_a_spread_is_that_of_its_time() -> None:
     assert spread.of(200) is None
 
 
+def test_a_step_counts_for_the_whole_time_however_many_values_follow() -> None:
+    judge = Judge(spec(changed_by=5, within_s=16), 0)
+    assert heard(judge, 1, *17 * [7]) == [False, *16 * [True], False]
+
+
 def test_a_link_that_is_not_up_is_missing_and_its_value_counts_all_the_same() -> None:
     judge = Judge(spec(link="can", missing_s=5), 0)
     judge.link(True, None, 0)

@@ -66,11 +66,34 @@ def test_who_was_never_late_looks_at_no_message() -> None:
     belated.begin(100.0, [Sent(0, b"b", 100.0)])
     turn_ns = 10**18
     assert belated.unsent(0, batch, [turn_ns, turn_ns], turn_ns, 100.0, 2.0) is batch
+    assert belated.unsent(0, batch, [turn_ns - 10**9] * 2, turn_ns, 101.0, 2.0) is batch
     found = belated.unsent(0, batch, [turn_ns - 1, turn_ns - 1], turn_ns, 100.0, 2.0)
     assert found is not None
     assert payloads(found) == [b"a"]
     assert belated.unsent(0, batch, [turn_ns - 3 * 10**9] * 2, turn_ns, 100.0, 2.0) is None
     assert belated.unsent(0, batch, [turn_ns - 3 * 10**9] * 2, turn_ns, 131.0, 2.0) is batch
+
+
+@pytest.mark.parametrize(
+    "came_s, heard_s, kept",
+    [
+        (99.0, 99.5, False),
+        (99.0, 99.0, False),
+        (99.0, 98.5, True),
+        (100.0, 100.0, True),
+        (98.0, 97.5, True),
+        (97.5, 97.0, False),
+    ],
+)
+def test_what_came_before_our_turn_is_new_unless_another_sent_it_since_or_it_is_too_old(
+    came_s: float, heard_s: float, kept: bool
+) -> None:
+    belated, now_ns = Belated(), 10**18
+    belated.begin(100.0, [Sent(0, b"b", heard_s)])
+    times_ns = [now_ns - int((100.5 - at_s) * 1e9) for at_s in (99.0, came_s)]
+    found = belated.unsent(0, from_payloads([b"a", b"b"]), times_ns, now_ns, 100.5, 2.0)
+    assert found is not None
+    assert payloads(found) == [b"a", *[b"b"] * kept]
 
 
 def test_what_was_sent_stays_with_its_side_when_a_reload_moves_it() -> None:

@@ -68,6 +68,15 @@ def test_a_machine_whose_clock_is_set_tells_the_new_time(step_s: float) -> None:
     assert round(clock.unix_s(came_s), 6) == stamp_ns // 1000 / 1e6
 
 
+def test_a_small_drift_changes_no_time_that_waits() -> None:
+    times = Times()
+    clock = times.clock()
+    (came_s,) = clock.came_s([NOW_NS - S_NS], times.loop_s)
+    times.wall_s += 0.0009
+    clock.came_s([NOW_NS], times.loop_s)
+    assert round(clock.unix_s(came_s), 6) == (NOW_NS - S_NS) // 1000 / 1e6
+
+
 @pytest.mark.parametrize(
     ("told_s", "stamp_ns"),
     [
