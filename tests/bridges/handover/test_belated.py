@@ -75,7 +75,7 @@ def test_who_was_never_late_looks_at_no_message() -> None:
 
 
 @pytest.mark.parametrize(
-    "came_s, heard_s, kept",
+    ("came_s", "heard_s", "kept"),
     [
         (99.0, 99.5, False),
         (99.0, 99.0, False),
