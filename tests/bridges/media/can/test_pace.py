@@ -65,7 +65,8 @@ def test_a_look_that_finds_too_little_ends_it_at_once(frames: int) -> None:
     assert pace.look(now_s + GATHER_S, 8, False, IDLE) is not None
     assert pace.look(now_s + 2 * GATHER_S, frames, False, IDLE) is None
     assert not pace.is_gathering
-    assert pace.look(now_s + 2 * GATHER_S, 1, False, IDLE) is None  # and the next one begins anew
+    next_s = now_s + 2 * GATHER_S
+    assert pace.look(next_s, BUSY_FRAMES - 1, False, IDLE) is None  # and the next one begins anew
 
 
 def test_a_stream_that_becomes_a_dialogue_ends_it_at_once() -> None:

@@ -3,13 +3,13 @@
 import socket
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, REMOTE, STATE, SWITCH
+from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, REMOTE, STATE, SWITCH, CanFrame
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.python_can import frame_of, message_of
-from bridges.media.can.socketcan import pack_frame, unpack_frame
+from bridges.media.can.socketcan import pack_frame, pack_rows, unpack_frame, unpack_frames
 from tests.bridges.support import MESSAGE
 
 ID = EXTENDED | can_id(0x1234, 5)
@@ -36,6 +36,9 @@ def test_round_trip(identifier: int, data: bytes, switch: bool, state: bool) -> 
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 255), st.binary(max_size=8))
+@example(ID, 9, bytes(8))
+@example(ID, 15, bytes(8))
+@example(ID, 15, bytes(7))
 def test_a_length_code_is_kept_only_where_it_is_one(identifier: int, code: int, data: bytes) -> None:
     raw = bytearray(pack_frame((identifier, data, 0)))
     raw[7] = code  # len8_dlc
@@ -54,6 +57,16 @@ def test_the_mark_of_newer_kernels_for_fd_changes_nothing() -> None:
 @pytest.mark.parametrize("size", [0, 8, 15, 17, 71, 73])
 def test_no_frame(size: int) -> None:
     assert unpack_frame(bytes(size)) is None
+
+
+CLASSIC, LONG = (ID, b"12345678", 15 << 4), (ID, bytes(48), FD | SWITCH)
+
+
+@pytest.mark.parametrize("frames", [[], [CLASSIC], [CLASSIC, CLASSIC], [LONG, LONG], [CLASSIC, LONG, CLASSIC]])
+def test_frames_that_are_read_together_are_those_that_were_written(frames: list[CanFrame]) -> None:
+    data, sizes = pack_rows(frames)
+    found = unpack_frames(data, sizes, [OWN] * len(frames))
+    assert list(found) == [(identifier, data, marks | OWN) for identifier, data, marks in frames]
 
 
 def test_kinds_are_kept() -> None:
