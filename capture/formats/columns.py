@@ -1,6 +1,6 @@
 """Frames one at a time, as text and objects have them, made to columns; and channels by number. Needs numpy.
 
-Tools of Vector and PEAK number channels from 1: channel 1 is `can0`, as python-can has it.
+Tools of Vector and PEAK number channels from 1: channel 1 is `can0`, as python-can has it. Pure.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Dates as tools write them into the heads of their text logs, without a zone: UTC here."""
+"""Dates as tools write them into the heads of their text logs, without a zone: UTC here. Pure."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Guesses at what no heading tells of a table of CAN frames: units of times, and bases."""
+"""Guesses at what no heading tells of a table of CAN frames: units of times, and bases. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The headings of tables of CAN frames: which column has what, by its name, as tools and people name them.
+"""The headings of tables of CAN frames: which column has what, by its name, as tools and people name them. Pure.
 
 Sources: SavvyCAN (GVRET), python-can's CSVWriter, mdf2csv of CSS Electronics; others name columns alike. A
 name may tell a unit or a base behind it: `Time [ms]`, `time_us`, `ID (hex)`.

@@ -1,4 +1,4 @@
-"""The losses of CAN frames in a format of files: what it cannot hold is counted. Needs numpy."""
+"""The losses of CAN frames in a format of files: what it cannot hold is counted. Pure, with numpy."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -67,10 +67,17 @@ PURE = [  # beside every module whose docstring claims it
     "bridges/media/uart/echo.py",
     "bridges/media/uart/poll.py",
     "bridges/media/uart/rfc2217.py",
+    "bridges/protocols/lines/protocol.py",
+    "bridges/protocols/modbus/protocol.py",
+    "bridges/protocols/p1/protocol.py",
+    "bridges/protocols/queries/protocol.py",
+    "bridges/protocols/vedirect/protocol.py",
+    "bridges/protocols/xbee/protocol.py",
     "devices/device.py",
     "devices/*/device.py",
     "devices/dbp/*/device.py",
     "devices/tap/writer_backoff.py",
+    "appliance/status/ending.py",
 ]
 CLAIM = re.compile(r"\bpure\b|\b(no|without|sans)[ -]I/O\b", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""References of a file: names of what stands elsewhere in it, looked up once all of it is read."""
+"""References of a file: names of what stands elsewhere in it, looked up once all of it is read. Pure."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The search for values in the answers of a device."""
+"""The search for values in the answers of a device. Pure."""
 
 from collections.abc import Callable, Iterator
 

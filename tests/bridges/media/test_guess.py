@@ -23,6 +23,7 @@ INPUTS: dict[str, list[bytes]] = {
     "slip": [b"\xc0\x01\x02\xff\xc0\xc0\x03\x80\x00\xc0\xc0\x07\x90\xc0"],
     "xbee": [b"\x00\x7e\x00\x07\x8b\x01\xff\xfe\x00\x00\x00\x76", b"\x7e\x00\x02\x8a\x06\x6f\x7e\x00"],
     "bytes": [b"\xb5\x62\x01\x07\x02\x00\x80\xfe\x8a\x13" * 4],
+    "mavlink": [b"\xfe\x09" + bytes(15), b"\xfe\x01" + bytes(7), b"\xfe\x00" + bytes(6)],
     "": [b"\x00\xf8\x00\x80\xfe" * 60],
 }
 
@@ -36,6 +37,10 @@ def test_nothing_is_said_of_nothing_and_words_name_what_was_seen() -> None:
     assert of_bytes([]).words == "nothing came"
     assert of_bytes([GGA]).words == "NMEA sentences (GPGGA)"
     assert of_bytes(INPUTS["lines"]).words == 'lines of text ("temp 21.6")'
+
+
+def test_two_messages_of_mavlink_could_be_chance() -> None:
+    assert of_bytes(INPUTS["mavlink"][:2]).protocol == ""
 
 
 def test_a_sentence_with_a_wrong_checksum_is_only_text() -> None:

@@ -62,7 +62,9 @@ def test_no_frame(size: int) -> None:
 CLASSIC, LONG = (ID, b"12345678", 15 << 4), (ID, bytes(48), FD | SWITCH)
 
 
-@pytest.mark.parametrize("frames", [[], [CLASSIC], [CLASSIC, CLASSIC], [LONG, LONG], [CLASSIC, LONG, CLASSIC]])
+@pytest.mark.parametrize(
+    "frames", [[], [CLASSIC], [CLASSIC, CLASSIC], [LONG, LONG], [CLASSIC, LONG, CLASSIC]]
+)
 def test_frames_that_are_read_together_are_those_that_were_written(frames: list[CanFrame]) -> None:
     data, sizes = pack_rows(frames)
     found = unpack_frames(data, sizes, [OWN] * len(frames))
