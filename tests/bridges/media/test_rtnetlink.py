@@ -27,9 +27,11 @@ from bridges.media.rtnetlink import (
     TENTATIVE,
     UP,
     AddressNews,
+    Controller,
     DumpEnd,
     LinkNews,
     News,
+    controller_in,
     parse,
     request,
     restart_request,
@@ -206,6 +208,16 @@ def answer(kind: int, body: bytes) -> bytes:
 def test_the_kernel_answers_with_an_errno_or_zero() -> None:
     assert result(answer(2, pack("=i", 0))) == 0
     assert result(answer(2, pack("=i", -16) + bytes(16))) == 16
+
+
+def test_a_controller_is_told_with_its_mode_and_both_rates() -> None:
+    """linux/can/netlink.h: IFLA_CAN_BITTIMING 1, IFLA_CAN_CTRLMODE 5, IFLA_CAN_DATA_BITTIMING 9."""
+    rates = attribute(1, pack("=II", 500_000, 875)) + attribute(9, pack("=II", 2_000_000, 750))
+    data = attribute(5, pack("=II", 0xFF, 0x22)) + rates
+    info = attribute(18, attribute(1, b"can\0") + attribute(2, data))
+    told = answer(NEW_LINK, link(attribute(NAME, b"can0\0"), info))
+    assert controller_in(told) == Controller("can", 0x22, 500_000, 2_000_000)
+    assert controller_in(answer(NEW_LINK, link())) == Controller()
 
 
 def test_other_answers_have_no_result() -> None:

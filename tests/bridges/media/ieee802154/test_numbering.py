@@ -1,5 +1,6 @@
 """Numbers of datagrams on the air: each comes once, whatever the air doubles and disorders."""
 
+import pickle
 import random
 
 from bridges.media.ieee802154.numbering import NUMBER, RECENT, SENDERS_MAX, Inbound, Outbound
@@ -54,6 +55,14 @@ def test_all_orders_within_the_window_are_heard_once_each() -> None:
         assert sum(heard(*(numbers[at // 2] for at in late))) == 200
 
 
+def test_what_is_kept_of_a_sender_does_not_grow() -> None:
+    inbound = Inbound({})
+    heard(*range(1000, 1200), inbound=inbound)
+    before = len(pickle.dumps(inbound))
+    heard(*range(1200, 2000), inbound=inbound)
+    assert len(pickle.dumps(inbound)) == before
+
+
 def test_senders_are_bounded_and_the_one_that_was_silent_longest_goes() -> None:
     inbound = Inbound({})
     for sender in range(SENDERS_MAX + 1):
@@ -72,3 +81,5 @@ def test_what_is_damaged_is_left_to_the_decoder_and_a_double_is_counted() -> Non
     assert batch is not None
     assert batch.count == 1
     assert rejected == {"crc": 1, "short": 2, "duplicate": 1}
+    short = with_crc(b"x"), "a"
+    assert inbound.opened([short, short]) == [short, short]

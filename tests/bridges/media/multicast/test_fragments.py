@@ -152,6 +152,15 @@ def test_64_may_be_unfinished_and_each_that_is_given_up_is_counted() -> None:
     assert added(into, *pieces(2)[1:]) == [wrap(frame(100, 2), Envelope(7, 2))]
 
 
+@pytest.mark.parametrize(("others", "kept", "lost"), [(33, "new", "other"), (32, "other", "new")])
+def test_who_would_have_as_many_as_another_makes_room_itself(others: int, kept: str, lost: str) -> None:
+    into, firsts = reassembly(), {"other": 0, "new": others}
+    for number in range(65):
+        into.add(pieces(number)[0], "other" if number < others else "new", 0.0)
+    found = [[into.add(piece, name, 0.0) for piece in pieces(firsts[name])[1:]] for name in (kept, lost)]
+    assert [rest[-1] is not None for rest in found] == [True, False]
+
+
 @pytest.mark.parametrize("ports", [1, 10, 1000])
 @pytest.mark.parametrize("host", ["stranger", "honest"])
 def test_a_sender_takes_no_slot_of_one_that_has_fewer(host: str, ports: int) -> None:
