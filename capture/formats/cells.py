@@ -1,6 +1,6 @@
 """The cells of a block of text, many at a time: numbers, and bytes in hex, decimal or base64. Needs numpy.
 
-A place is a number in the block. Each column of cells is two lists of places: of beginnings and of ends. Pure.
+Pure. A place is a number in the block. Each column of cells is two lists of places: of beginnings and ends.
 """
 
 from typing import Final, NamedTuple

@@ -1,7 +1,7 @@
-"""The headings of tables of CAN frames: which column has what, by its name, as tools and people name them. Pure.
+"""The headings of tables of CAN frames: which column has what, by its name, as tools and people name them.
 
 Sources: SavvyCAN (GVRET), python-can's CSVWriter, mdf2csv of CSS Electronics; others name columns alike. A
-name may tell a unit or a base behind it: `Time [ms]`, `time_us`, `ID (hex)`.
+name may tell a unit or a base behind it: `Time [ms]`, `time_us`, `ID (hex)`. Pure.
 """
 
 import re
@@ -67,9 +67,9 @@ class Heading:
     delimiter: bytes
     places: dict[str, int]
     octets: tuple[int, int]
-    unit_ns: int
-    id_base: int
-    octet_base: int
+    unit_ns: int = 0
+    id_base: int = 0
+    octet_base: int = 0
     is_base64: bool = False
     first_bus: int = 0
 
@@ -104,7 +104,7 @@ def _heading(line: bytes, delimiter: str, words: list[str]) -> Heading | None:
     if not octets or apart or is_lin or "time" not in places or "id" not in places:
         return None
     places = {role: place for role, place in places.items() if role not in ("data", "byte")}
-    return _told(Heading(line, delimiter.encode(), places, (octets[0], octets[-1]), 0, 0, 0), words)
+    return _told(Heading(line, delimiter.encode(), places, (octets[0], octets[-1])), words)
 
 
 def _told(found: Heading, words: list[str]) -> Heading:

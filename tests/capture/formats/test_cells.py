@@ -55,16 +55,23 @@ HEXES = {
 DECIMALS = {"": b"", "1 23 255": b"\1\x17\xff", "[0 1]": b"\0\1", "256": None, "1000": None, "1 A": None}
 
 
+@pytest.mark.parametrize("before", ["7", "10"])
 @pytest.mark.parametrize(("base", "cases"), [(16, HEXES), (10, DECIMALS)])
-def test_bytes_in_digits(base: int, cases: dict[str, bytes | None]) -> None:
+def test_bytes_in_digits(base: int, cases: dict[str, bytes | None], before: str) -> None:
     """Alone, and in a block with all others."""
     for some in (list(cases), *([word] for word in cases)):
-        cells = Cells("".join(f"7;{word};\n" for word in some).encode(), b";")
+        cells = Cells("".join(f"{before};{word};\n" for word in some).encode(), b";")
         found = cells.in_text(cells.column(1), base)
         assert found.good.tolist() == [cases[word] is not None for word in some]
         rows = matrix(found, found.counts)
         for row, count, word in zip(rows, found.counts.tolist(), some, strict=True):
             assert cases[word] in (None, row[:count].tobytes())
+
+
+@pytest.mark.parametrize("base", [10, 16])
+def test_a_block_without_lines_has_no_bytes(base: int) -> None:
+    cells = Cells(b"\n", b";")
+    assert len(cells.in_text(cells.column(1), base).good) == 0
 
 
 def test_bytes_in_base64() -> None:

@@ -12,6 +12,8 @@ HEADINGS = {
     "timestamp,arbitration_id,extended,remote,error,dlc,data": (0, 1, (6, 6), NS["s"], 16),
     "TimestampEpoch;BusChannel;ID;IDE;DLC;DataLength;Dir;EDL;BRS;DataBytes": (0, 2, (9, 9), NS["s"], 16),
     "time,addr,bus,data": (0, 1, (3, 3), 0, 0),
+    "Time Stamp,ID,data": (0, 1, (2, 2), 0, 0),
+    "time_ms,ID,Extended,D1,D2": (0, 1, (3, 4), NS["ms"], 0),
     "No.,Time [s],CAN-ID (dec),Data Bytes": (1, 2, (3, 3), NS["s"], 10),
     "Abs Time\tMessage ID\tByte0\tByte1": (0, 1, (2, 3), 0, 0),
     "rel_time_ms,msg_id,payload,": (0, 1, (2, 2), NS["ms"], 0),
