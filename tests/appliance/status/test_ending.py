@@ -31,13 +31,17 @@ class Device:
         self.pipe.stats.reject("unfinished")
         self.pipe.stats.noise_bytes += 66
         self.hub.detach(self.pipe)
+        late = RecordingPipe("tcp:late", "tcp:late")
+        self.hub.attach(late)
+        self.hub.detach(late)
 
 
 def test_what_links_count_when_they_close_is_in_the_last_counts(capsys: pytest.CaptureFixture[str]) -> None:
     device = Device()
     assert serve(device, lambda: None, lambda: partial(say_ledger, ended(device.hubs())), limit_s=0) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "ledger of 1 link: balanced",
+        "ledger of 2 links: balanced",
         "  plant",
+        "    tcp:late: in 0, out 0, dropped 0",
         "    uart:/dev/ttyUSB0: in 1, out 0, dropped 0, rejected 1 unfinished, 66 bytes of noise; 1 live",
     ]

@@ -125,5 +125,26 @@ def test_a_pattern_has_room_for_that_of_its_commands() -> None:
 def test_numbers_of_sunspec_are_not_taken_for_those_of_a_manual() -> None:
     plain = Register(register=40_083, pattern=("a",))
     sunspec = Register(register=40_083, scale_register=40_084, pattern=("a",))
-    assert ["manual" in problem.text for problem in Modbus(registers=(plain,)).problems()] == [True]
+    (note,) = Modbus(registers=(plain,)).problems()
+    assert ("manual" in note.text, note.is_error, note.is_note) == (True, False, True)
     assert [*Modbus(registers=(sunspec,)).problems()] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"register": 1}, "device 1, holding 1"),
+        ({"register": 0}, "device 1, holding 0-1"),
+        ({"register": 1, "type": "f32"}, "device 1, holding 1-2"),
+        ({"register": 2}, ""),
+        ({"register": 0, "type": "u32"}, ""),
+        ({"register": 1, "device": 2}, ""),
+        ({"register": 1, "kind": "input"}, ""),
+    ],
+)
+def test_a_value_with_some_but_not_all_registers_of_another_is_a_problem(
+    settings: dict[str, Any], place: str
+) -> None:
+    rows = (Register(register=0, type="f32", pattern=("a",)), Register(pattern=("b",), **settings))
+    found = [problem.text.partition(" is also")[0] for problem in Modbus(registers=rows).problems()]
+    assert found == [place][: bool(place)]
