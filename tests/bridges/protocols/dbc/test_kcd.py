@@ -27,6 +27,7 @@ def test_an_identifier_that_is_extended_and_not_marked_is_read_as_extended() -> 
     [
         ("offset=", "offset=", "APB"),
         ('name="A" offset="0"', 'name="A" offset="-1"', "PB"),
+        ('name="A" offset="0"', 'name="A" offset="14280"', "PB"),
         ('length="8"/>', 'length="0"/>', "PB"),
         ('length="8"/>', 'length="0x8"/>', "PB"),
         ('length="8"/>', 'length="8" endianess="middle"/>', "PB"),

@@ -64,6 +64,13 @@ def test_an_identifier_that_is_extended_and_not_marked_is_read_as_extended() -> 
     assert database.flaws == ((f"line 4: BO_ 19088743 X: 8 V: {words}", "X", False),)
 
 
+@pytest.mark.parametrize(("size", "what"), [(65, "frame"), (1785, "frame"), (1786, "message")])
+def test_a_message_with_too_many_bytes_is_left_out(size: int, what: str) -> None:
+    database = found(f"BO_ 5 X: {size} V\n" + SIGNAL.format("A", 0))
+    assert list(database.messages) == ["Good"]
+    assert f"{size} bytes are more than a {what} has" in texts(database)[0]
+
+
 @pytest.mark.parametrize("number", [0x40140639, 0xFFFFFFFF, 0x80000000 | 1 << 29, 1 << 40])
 def test_an_identifier_with_bits_that_none_has_takes_its_message_along(number: int) -> None:
     database = found(MESSAGE.format(number, "X") + SIGNAL.format("A", 0) + f'VAL_ {number} A 1 "On" ;\n')

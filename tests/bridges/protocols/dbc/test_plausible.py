@@ -1,6 +1,7 @@
 """Plausible frames: within their ranges, at their cycle times, as cantools reads them."""
 
 from itertools import pairwise
+from struct import unpack
 
 import cantools
 from cantools.database.can import Database
@@ -49,3 +50,24 @@ def test_a_cycle_that_was_missed_is_left_out() -> None:
     source = Plausible(load(CAR, "dbc").messages.values())
     assert len(source.due(60.0, 100)) == 5
     assert source.next_s > 60.0
+
+
+UNBOUNDED = """VERSION ""
+BU_: X
+BO_ 5 Whole: 8 X
+ SG_ Free : 0|16@1+ (1,0) [0|0] "" X
+ SG_ Signed : 16|16@1- (1,0) [0|0] "" X
+BO_ 6 Real: 8 X
+ SG_ Wide : 0|64@1- (1,0) [-1.7E+308|1.7E+308] "" X
+SIG_VALTYPE_ 6 Wide : 2;
+"""
+
+
+def test_without_a_range_that_can_be_used_values_stay_near_the_middle() -> None:
+    source = Plausible(load(UNBOUNDED, "dbc").messages.values())
+    frames = [frame for second in range(200) for frame in source.due(second, 100)]
+    found = [unpack("<Hhxxxx", data) for identifier, data, _ in frames if identifier == 5]
+    for values, middle in zip(zip(*found, strict=True), (32768, 0), strict=True):
+        assert 3000 < max(abs(value - middle) for value in values) <= 3277
+    reals = [unpack("<d", data)[0] for identifier, data, _ in frames if identifier == 6]
+    assert 0.9 < max(map(abs, reals)) <= 1

@@ -5,8 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.protocols.modbus.plan import Block, apart, planned
+from bridges.items import Exchange
+from bridges.protocols.modbus.plan import Block, apart, cycles, planned
 from bridges.protocols.modbus.protocol import DeviceSettings, Kind, Modbus, Register
+from bridges.protocols.modbus.rtu import SILENCE_CHARACTERS, SILENCE_S
 
 
 def drawn(register: int, kind: Kind, device: int, poll_ms: int | None, long: bool, by: int) -> Register:
@@ -107,3 +109,13 @@ def test_bits_are_taken_from_their_places() -> None:
     data = (0b1_0000_0001_0000_0010).to_bytes(3, "little")
     assert [n for n, row in enumerate(rows) if block.bytes_of(row, data) == b"\1"] == [1, 8, 16]
     assert isinstance(block, Block)
+
+
+def test_a_request_and_its_answer_take_their_bytes_and_a_silence_that_may_be_set() -> None:
+    rows = at(7), at(8), at(3, kind="coil")
+    found = {one.name: one.item for one in cycles(Modbus(registers=rows))}
+    assert found == {
+        "device 1, coil 3": Exchange(8 + 6, SILENCE_S, SILENCE_CHARACTERS),
+        "device 1, holding 7-8": Exchange(8 + 9, SILENCE_S, SILENCE_CHARACTERS),
+    }
+    assert [one.item for one in cycles(Modbus(registers=rows[:1], silence_ms=20))] == [Exchange(15, 0.02, 0)]

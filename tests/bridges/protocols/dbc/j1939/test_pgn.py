@@ -4,7 +4,14 @@ import pytest
 from cantools.j1939 import pgn_from_frame_id
 
 from bridges.items import EXTENDED
-from bridges.protocols.dbc.j1939.pgn import absent_from, destination_of, identifier_of, pgn_of
+from bridges.protocols.dbc.j1939.pgn import (
+    absent_from,
+    absent_in_nmea,
+    destination_of,
+    identifier_of,
+    is_of_nmea,
+    pgn_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +48,28 @@ def test_the_highest_numbers_are_no_values(bits: int, error: int, absent: int) -
 def test_a_database_may_have_another_text_for_an_error_of_few_bits() -> None:
     assert absent_from(4, {14: "Other", 15: "Not available"}) == (15, 15)
     assert absent_from(2, {2: "Error indicator"}) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("pgn", "is_nmea"),
+    [(0x1F000, True), (0x1FFFF, True), (0x1ED00, True), (0x1EF00, True), (0xFECA, False), (0x1E000, False)],
+)
+def test_messages_of_nmea_are_on_the_second_page(pgn: int, is_nmea: bool) -> None:
+    assert is_of_nmea(pgn) == is_nmea
+
+
+@pytest.mark.parametrize(
+    ("bits", "is_signed", "choices", "absent"),
+    [
+        (8, False, {}, (254, 255, 256)),
+        (16, True, {}, (32766, 32767, 32768)),
+        (16, True, {32766: "Error"}, (32766, 32767, 32768)),
+        (8, False, {254: "Other"}, (255, 255, 256)),
+        (4, False, {}, (14, 15, 16)),
+        (1, False, {}, (2, 2, 2)),
+    ],
+)
+def test_the_two_greatest_numbers_are_no_values_in_nmea(
+    bits: int, is_signed: bool, choices: dict[int, str], absent: tuple[int, int, int]
+) -> None:
+    assert absent_in_nmea(bits, is_signed, choices) == absent
