@@ -65,6 +65,7 @@ def test_what_is_none_of_them() -> None:
         pack(PUB, (*PATTERN, *Pattern("other"), 7), bytes(8)),
         pack(PUB, (*PATTERN, *Pattern("time"), 7), bytes(7)),
         pack(PUB, (*PATTERN, *Pattern("now"), 7), bytes(4) + b"\xff" * 4),
+        pack(PUB, (*PATTERN, *Pattern("now"), 7), bytes(4) + (1_000_000).to_bytes(4, "big")),
         pack(PUB, (*PATTERN, *Pattern("end"), 7), b"1234567"), pack(PUB, (*PATTERN, *Pattern("value"), 7)),
     ]  # fmt: skip
     assert [read(message) for message in odd] == [None] * len(odd)

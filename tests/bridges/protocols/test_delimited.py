@@ -58,6 +58,10 @@ def test_only_what_publishes_leaves(record: Protocol, kind: int) -> None:
     assert (list(sent.items), sent.why) == ([], "not sent here")
 
 
+def test_of_a_long_run_that_comes_whole_all_bytes_are_counted() -> None:
+    assert cut(b"\n", 4, [b"01234\nab\n012345\n"]) == ([b"ab"], (2, 11))
+
+
 def test_the_rest_says_whether_it_is_the_end_of_a_long_run() -> None:
     cutter = Cutter(b"\n", 4)
     assert cutter.feed(b"ab\ncd") == [b"ab"]

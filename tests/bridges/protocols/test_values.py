@@ -14,6 +14,11 @@ def test_settings_make_a_coding_with_the_order_of_the_device_if_they_have_none()
     assert Valued(pattern=("a",), type="u32", order="ABCD").coding(4, "CDAB").decode(b"\0\0\0\1") == 1
 
 
+@pytest.mark.parametrize("number", ["-1", "15"])
+def test_a_text_of_some_bits_is_that_of_a_number_with_their_sign(number: str) -> None:
+    assert Valued(pattern=("a",), type="i16", bits=(4, 7), choices={number: "off"}).texts == {-1: "off"}
+
+
 @pytest.mark.parametrize(
     ("settings", "size_bytes", "why"),
     [

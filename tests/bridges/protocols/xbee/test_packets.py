@@ -71,4 +71,6 @@ def test_other_frames_have_a_reason() -> None:
 
 def test_a_failure_has_words_and_its_code() -> None:
     assert failure(0x24) == "address not found (0x24)"
+    assert failure(0x01) == "no acknowledgement (0x01)"
+    assert failure(0x21) == "no acknowledgement from the network (0x21)"
     assert failure(0xFE) == "delivery status 0xFE"

@@ -13,6 +13,7 @@ def test_frame_ids_are_1_to_255_and_none_is_given_twice() -> None:
         given.append(pending.add(Packet(b"", "b", 1.0)))
         assert pending.take(given[-1]) is not None
     assert set(given) == set(range(1, 256)) - {kept}
+    assert given[:254] == given[254:508]
 
 
 def test_what_waits_is_bounded_and_ends_in_time() -> None:
