@@ -17,6 +17,10 @@ SYSTEM = os.strerror(errno.ENODEV)
         (OSError(errno.ENODEV, SYSTEM, "/dev/x"), f"{SYSTEM}: '/dev/x'"),
         (OSError(errno.ENODEV, f"could not open x: [Errno 19] {SYSTEM}"), f"could not open x: {SYSTEM}"),
         (OSError(errno.ENODEV, f"at /x: [Errno 19] {SYSTEM}: '/x'"), f"at /x: {SYSTEM}"),
+        (
+            OSError(errno.ENODEV, f"at /dev/x: [Errno 19] {SYSTEM}: '/dev/y'"),
+            f"at /dev/x: {SYSTEM}: '/dev/y'",
+        ),
         (OSError(errno.ENODEV, SYSTEM, "/dev/x", None, None), f"{SYSTEM}: '/dev/x'"),
         (ValueError("no number with base 10: '1'"), "no number with base 10: '1'"),
         (OSError("no route"), "no route"),

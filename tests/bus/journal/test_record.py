@@ -9,6 +9,7 @@ from bus.journal.ranges import U64_MAX
 from bus.journal.record import (
     BODY_BYTES,
     HEAD_BYTES,
+    LONGEST_BYTES,
     Record,
     cut,
     decode,
@@ -126,6 +127,11 @@ def test_a_record_that_contradicts_itself_is_none(changes: dict[str, int]) -> No
         decode(crafted(record, **changes))
 
 
+def test_the_last_message_of_all_may_be_in_a_record() -> None:
+    (record,) = encode(from_payloads([b"one", b"two"]).data, 5, 6)
+    assert decode(crafted(record, number=U64_MAX - 1)).last == U64_MAX
+
+
 @pytest.mark.parametrize(
     "data", [b"\0" * 7, b"\0" * 7 + b"\5abc", b"\xff" * 8, from_payloads([b"abc"]).keep() + b"\0"]
 )
@@ -161,6 +167,26 @@ def test_the_next_record_after_damage_is_found() -> None:
     assert peek(data, place) == second
 
 
+def long_heads(size: int, behind: int = 0) -> bytes:
+    """Return what looks like the heads of long records, each of which goes on to the end of all data."""
+    data = bytearray(size // 36 * 36)
+    for at in range(0, len(data) - 36, 36):
+        left = len(data) + behind - at - HEAD_BYTES
+        data[at : at + 8] = b"\xbc\0\0\1" + left.to_bytes(4)
+        data[at + 28 : at + 36] = (left - 8).to_bytes(8)
+    return bytes(data)
+
+
+def test_behind_much_that_only_looks_like_long_records_the_longest_of_several_messages_is_found() -> None:
+    (record,) = encode(from_payloads([bytes(56)] * 64).data, 5, 6, (7, 8), 1)
+    assert (len(record.encoded), record.count) == (LONGEST_BYTES, 64)
+    heads = long_heads(36_000, LONGEST_BYTES)
+    assert find(heads + record.encoded, 0, 1, U64_MAX) == len(heads)
+    (long,) = encode(from_payloads([bytes(BODY_BYTES)]).data, 5, 6, (7, 8), 1)
+    heads = long_heads(36_000, len(long.encoded))
+    assert find(heads + long.encoded, 0, 1, U64_MAX) == len(heads) + len(long.encoded)
+
+
 @pytest.mark.parametrize("long", [False, True])
 def test_to_find_records_costs_no_more_than_twice_for_twice_the_data(
     long: bool, monkeypatch: pytest.MonkeyPatch
@@ -177,13 +203,8 @@ def test_to_find_records_costs_no_more_than_twice_for_twice_the_data(
     def work(size: int) -> int:
         nonlocal looked
         looked, head = 0, bytes.fromhex("bc000002 00000200") + bytes(28)
-        data = bytearray(head * (size // len(head)))
-        if long:
-            for at in range(0, len(data) - 36, 36):
-                left = len(data) - at - HEAD_BYTES
-                data[at : at + 8] = b"\xbc\0\0\1" + left.to_bytes(4)
-                data[at + 28 : at + 36] = (left - 8).to_bytes(8)
-        assert find(bytes(data), 0, 1, U64_MAX) == len(data)
+        data = long_heads(size) if long else head * (size // len(head))
+        assert find(data, 0, 1, U64_MAX) == len(data)
         return looked
 
     assert 0 < work(72_000) < 2.5 * work(36_000)
