@@ -70,16 +70,17 @@ def test_a_device_that_stays_one_reply_behind_on_a_serial_line_gives_no_values_u
     assert set(line.of("b")) == {b"50"}
 
 
+class Stale(Device):
+    """A device that repeats its last answer, from its first or its hundredth request on."""
+
+    last, since = b"", 0
+
+    def say(self, asked: bytes, answer: bytes) -> Said:
+        said, self.last = self.last if self.last and len(self.asked) > self.since else answer, answer
+        return [(0.01, self.frame(said))]
+
+
 def test_a_device_that_says_each_answer_twice_is_found_out_from_the_start_and_once_a_minute() -> None:
-    class Stale(Device):
-        """A device that repeats its last answer, from its first or its hundredth request on."""
-
-        last, since = b"", 0
-
-        def say(self, asked: bytes, answer: bytes) -> Said:
-            said, self.last = self.last if self.last and len(self.asked) > self.since else answer, answer
-            return [(0.01, self.frame(said))]
-
     line = bench(table(*ABC), Stale()).run(30)
     assert line.values == []
     assert line.master.condition == "device 1 answers late, or one request behind"
@@ -87,6 +88,19 @@ def test_a_device_that_says_each_answer_twice_is_found_out_from_the_start_and_on
     device.since = 100
     line = bench(table(*ABC), device).run(120)
     assert [at_s for at_s, _, _ in mixed(line) if at_s > 70] == []
+
+
+def test_so_is_one_whose_two_values_were_one_request_until_it_refused_that() -> None:
+    class Refusing(Stale):
+        since = 100
+
+        def say(self, asked: bytes, answer: bytes) -> Said:
+            return super().say(asked, answer if len(self.asked) > 1 else bytes([asked[0] | 0x80, 2]))
+
+    line = bench(table(row(3, "a", poll_ms=150), row(4, "b", poll_ms=150)), Refusing()).run(120)
+    wrong_s = [at_s for at_s, shown, value in line.values if value != {"a": b"3", "b": b"4"}[shown]]
+    assert len(line.values) > 20
+    assert [at_s for at_s in wrong_s if at_s > 70] == []
 
 
 def test_on_tcp_a_device_one_reply_behind_is_told_by_its_transaction_numbers() -> None:

@@ -98,6 +98,8 @@ def test_a_register_that_does_not_exist_is_told_by_its_place_and_the_others_are_
     assert line.of("c") == []
     assert line.master.condition == "device 1, holding 200: exception 2 (illegal data address)"
     assert 2 < line.rejected["exception 2"] < 10
+    line = bench(table(*rows[1:]), Device()).run(30)
+    assert (len(line.of("b")) > 25, line.of("c")) == (True, [])
 
 
 def test_the_limits_of_one_line_are_told_for_three_troubles_and_the_rest_is_counted() -> None:
