@@ -48,6 +48,8 @@ def test_the_lateness_of_a_start_is_soon_forgotten() -> None:
     pace.late(0.1, 1.0)
     assert pace.judge(2.0) == 250 + FACTOR * 100
     assert pace.judge(1.0 + STARTED_S) == 250
+    pace.late(0.1, STARTING_S)  # from then on it has started
+    assert pace.judge(STARTING_S + STARTED_S + 20) == 250 + FACTOR * 100
 
 
 def test_bounds_that_are_equal_leave_the_lease_as_it_is() -> None:
@@ -69,7 +71,7 @@ def test_without_a_length_in_the_file_real_time_priority_makes_leases_short_whil
     assert given.judge(AT_S) == 300
 
 
-@pytest.mark.parametrize(("stopped_s", "lease_ms"), [(0.0, 2000), (0.24, 2000), (0.25, 250)])
+@pytest.mark.parametrize(("stopped_s", "lease_ms"), [(0.0, 2000), (0.2499, 2000), (0.25, 250)])
 def test_a_stop_makes_no_lease_longer_nor_do_the_answers_that_waited_for_its_end(
     stopped_s: float, lease_ms: int
 ) -> None:
@@ -80,6 +82,12 @@ def test_a_stop_makes_no_lease_longer_nor_do_the_answers_that_waited_for_its_end
     assert pace.judge(AT_S + 0.25) == lease_ms
     pace.answered(0.02, AT_S + 1.0)
     assert pace.judge(AT_S + 1.0) == min(2000, lease_ms + FACTOR * 20)
+
+
+def test_a_measurement_counts_until_its_time_and_no_longer() -> None:
+    worst = Worst()
+    worst.note(0.5, 20.0)
+    assert [worst.at(19.9), worst.at(20.0)] == [0.5, 0.0]
 
 
 def test_the_worst_is_the_maximum_of_what_still_counts() -> None:
