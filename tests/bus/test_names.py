@@ -11,6 +11,15 @@ def test_a_token_without_a_name_is_hex_of_eight_digits() -> None:
     assert repr(Pattern("fridge", 7)) == "Pattern('fridge', 0x00000007)"
 
 
+def test_behind_the_pattern_of_a_name_that_ends_so_identifiers_are_shown_as_such() -> None:
+    names = Names(["car", "car/0x", "truck"])
+    assert names.show(Pattern("car", 0x123)) == "car/0x123"
+    assert names.show(Pattern("car", 0x98FEF100, 0x123)) == "car/0x18fef100x/0x00000123"
+    assert names.show(Pattern("car", "truck")) == "car/truck"
+    assert names.show(Pattern("truck", 0x123)) == "truck/0x00000123"
+    assert names.show(Pattern("car")) == "car"
+
+
 def test_reserved_names_are_always_known() -> None:
     assert Names().show(Pattern("buscoupler", "event", "takeover")) == "buscoupler/event/takeover"
     assert Names().show(Pattern("demo", "buscoupler/loop")).endswith('/"buscoupler/loop"')

@@ -54,6 +54,7 @@ def test_text_of_a_value(value: Decimal | float | str, text: str) -> None:
 
 
 def test_json_has_value_unit_and_time_and_is_json_whatever_the_value() -> None:
+    assert write("json", "süß", "°C") == '{"v":"süß","unit":"°C","t":0.0}'.encode()
     assert json.loads(write("json", Decimal("21.4"), "°C", 1700000000.25)) == {
         "v": 21.4,
         "unit": "°C",

@@ -47,7 +47,15 @@ def test_between_two_steps_there_is_no_integer() -> None:
     assert Scale.of(3).raw(9) == 3
 
 
+def test_a_float_has_the_raw_number_of_its_digits_and_one_too_great_has_none() -> None:
+    assert Scale.of(0.1).raw(21.4) == 214
+    assert Scale().raw(Decimal("1e400")) == 10**400
+    with pytest.raises(ValueError, match="is out of range"):
+        Scale().raw(Decimal("1e401"))
+
+
 def test_what_is_not_finite_stays_so_and_turns_with_the_scale() -> None:
-    assert Scale.of(-2).value(inf) == -inf
+    assert Scale.of(-2).value(inf) == Scale.of(-2).raw(inf) == -inf
+    assert Scale.of(2).value(inf) == Scale.of(2).raw(inf) == inf
     assert isnan(Scale.of(2).value(nan))
     assert text_of(Scale().value(-0.0)) == "-0"
