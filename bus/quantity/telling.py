@@ -3,7 +3,6 @@
 Decimal arithmetic takes 0.4 MiB, and a gateway without quantities never loads it.
 """
 
-from decimal import Decimal
 from math import isfinite
 from typing import Final
 
@@ -32,7 +31,7 @@ def told(quantity: Quantity, data: bytes) -> tuple[str, float | None]:
         number = float(value)
     except OverflowError:
         return text_of(value), None
-    return text_of(Decimal(value) if isinstance(value, bool) else value), number if isfinite(number) else None
+    return text_of(value), number if isfinite(number) else None
 
 
 def line(quantity: Quantity) -> str:

@@ -142,3 +142,9 @@ def test_the_shortest_decimal_of_16_bits_reads_back_and_none_is_shorter(negative
 def test_a_value_that_does_not_fit_is_refused(kind: Type, value: float | str) -> None:
     with pytest.raises(ValueError, match=r"fit|integer|neither|characters"):
         pack(value, Layout(kind, size_of(kind) or 2))
+
+
+def test_a_single_bit_is_written_as_0_or_1_and_what_does_not_fit_is_told_with_the_bits() -> None:
+    assert [pack(value, Layout("bool", 2)) for value in (0, 1)] == [b"\0\0", b"\0\1"]
+    with pytest.raises(ValueError, match="65536 does not fit 16 bits"):
+        pack(1 << 16, Layout("u16", 2))
