@@ -148,3 +148,5 @@ def test_a_single_bit_is_written_as_0_or_1_and_what_does_not_fit_is_told_with_th
     assert [pack(value, Layout("bool", 2)) for value in (0, 1)] == [b"\0\0", b"\0\1"]
     with pytest.raises(ValueError, match="65536 does not fit 16 bits"):
         pack(1 << 16, Layout("u16", 2))
+    with pytest.raises(ValueError, match="does not fit 32 bits"):
+        pack(1e39, Layout("f32", 4))

@@ -47,3 +47,23 @@ def test_small_reads_and_those_of_middling_cost_change_nothing() -> None:
         portion.note(100, 1e-6)
         portion.note(portion.size_bytes, TURN_S)
     assert portion.size_bytes == BEGIN_BYTES
+
+
+def test_after_each_surprise_it_takes_twice_as_many_cheap_reads_to_grow() -> None:
+    portion, found = Portion(MOST), list[int]()
+    for _ in range(3):
+        portion.note(portion.size_bytes, 1.0)
+        reads, size_bytes = 0, portion.size_bytes
+        while portion.size_bytes == size_bytes:
+            portion.note(size_bytes, 0.0)
+            reads += 1
+        found.append(reads)
+    assert found == [2, 4, 8]
+
+
+def test_more_than_two_turns_are_too_much() -> None:
+    portion = Portion(MOST)
+    portion.note(portion.size_bytes, 2 * TURN_S)
+    assert portion.size_bytes == BEGIN_BYTES
+    portion.note(portion.size_bytes, 2.1 * TURN_S)
+    assert portion.size_bytes == int(BEGIN_BYTES / 2.1)

@@ -85,6 +85,23 @@ def test_a_client_that_repeats_itself_or_answers_is_kept(broker: Broker) -> None
     assert broker.presence.given_up(120.0 + GIVEN_UP_S) == []
 
 
+def test_who_is_to_be_looked_for_now_is_without_delay(broker: Broker) -> None:
+    broker.presence.greeted("a", HOST, 7, HERE, 0.0)
+    broker.presence.lost("a", 0.0)
+    assert broker.presence.missing(0.1) == []
+    for address in (HERE, THERE):
+        broker.presence.look_now(address, 0.1)
+    assert broker.presence.missing(0.1) == [HERE]
+
+
+def test_a_client_that_is_forgotten_has_no_connection_any_more(broker: Broker) -> None:
+    presence = broker.presence
+    presence.greeted("a", HOST, 7, HERE, 0.0)
+    presence.forget(HERE)
+    assert (len(presence), HERE in presence, presence.route(HERE)) == (0, False, None)
+    assert presence.lost("a", 1.0) is None
+
+
 def test_another_program_at_the_address_is_not_the_client(broker: Broker) -> None:
     broker.presence.greeted("a", HOST, 7, HERE, 0.0)
     assert broker.presence.answered(HERE, 8, 1.0)  # it is connected, and may have got another number
