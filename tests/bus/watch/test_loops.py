@@ -64,6 +64,18 @@ def test_counts_begin_anew_after_a_generation_or_4096_contents() -> None:
     assert watch.look(READING, "b", GENERATION_S) is None
 
 
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_copies_of_a_suspect_took_as_long_as_since_the_generation_before(copies: int) -> None:
+    watch = watching()
+    watch.look(OTHER, "a", 0.0)
+    for _ in range(copies):
+        watch.look(READING, "a", 0.9 * GENERATION_S)
+    watch.look(READING, "a", GENERATION_S)
+    suspect = watch.look(READING, "b", 1.5 * GENERATION_S, RETURNS - 1)
+    assert suspect is not None
+    assert watch.span_s(suspect, 1.5 * GENERATION_S) == pytest.approx(0.6 * GENERATION_S)
+
+
 def test_a_message_that_comes_often_by_two_ways_has_the_rest_of_its_batch_counted() -> None:
     watch = watching()
     watch.look(READING, "a", 0.0, 99)

@@ -140,6 +140,11 @@ def test_a_crowd_that_came_by_three_ways_is_asked_about_whatever_comes_of_it() -
     assert isinstance(noisy.next(LAP_S), Ask)
 
 
+@pytest.mark.parametrize(("rate", "due_s"), [(1.0, 0.0), (149.0, 0.0), (151.0, LAP_S)])
+def test_where_few_copies_come_in_a_lap_no_lap_is_waited_for(rate: float, due_s: float) -> None:
+    assert trial(RULES._replace(rates={"a": rate, "b": rate / 2})).due_s == due_s
+
+
 def test_patience_is_by_chance_and_bounded() -> None:
     assert trial(RULES._replace(patience=1.5)).due_s == pytest.approx(1.5 * LAP_MIN_S)
     assert trial(RULES._replace(span_s=9.0, patience=1.5)).due_s == pytest.approx(LAP_MAX_S)

@@ -24,6 +24,21 @@ def test_the_time_is_that_of_the_library(year: int) -> None:
     assert span_of_chain(pem) == wanted
 
 
+def der(kind: int, *parts: bytes) -> bytes:
+    """Return an element of DER, of less than 128 bytes."""
+    content = b"".join(parts)
+    return bytes((kind, len(content))) + content
+
+
+@pytest.mark.parametrize("version", [b"", der(0xA0, der(2, b"\2"))])
+def test_a_certificate_of_the_first_version_says_none(version: bytes) -> None:
+    validity = der(0x30, der(0x17, b"200101000000Z"), der(0x17, b"300101000000Z"))
+    signed = der(0x30, version, der(2, b"\1"), der(0x30), der(0x30), validity, der(0x30))
+    encoded = base64.b64encode(der(0x30, signed))
+    pem = b"-----BEGIN CERTIFICATE-----\n" + encoded + b"\n-----END CERTIFICATE-----\n"
+    assert end_of_chain_s(pem) == datetime(2030, 1, 1, tzinfo=UTC).timestamp()
+
+
 def test_an_own_file_ends_with_its_first_and_trust_with_its_last() -> None:
     early, late = made(2030), made(2040)
     both = early + late
