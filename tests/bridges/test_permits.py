@@ -1,9 +1,11 @@
 """Permits: what passes of a batch, whatever its messages look like."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.permits import Permit
+from bridges.permits import Permit, refuses
+from bus.transports.peers import Peer
 from bus.wire.batch import from_payloads, payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack, unpack
@@ -34,3 +36,23 @@ def test_what_passes_is_what_patterns_say(
     assert (payloads(out) if out else []) == kept
     assert out is None or out.count == len(kept)
     assert (out is batch) == (len(kept) == len(messages))
+
+
+A, B = (("a",),), (("b",),)
+
+
+@pytest.mark.parametrize(
+    ("peers", "sending", "hearing"),
+    [
+        ([], False, False),
+        ([Peer()], False, False),
+        ([Peer(send=B, hear=A)], True, False),
+        ([Peer(send=A, hear=())], False, True),
+        ([Peer(send=B, hear=B), Peer(send=A, hear=B)], False, True),
+    ],
+)
+def test_an_address_refuses_what_no_peer_on_its_list_may_send_or_hear(
+    peers: list[Peer], sending: bool, hearing: bool
+) -> None:
+    batch = from_payloads([pack(1, Pattern("a"), b"1")])
+    assert (refuses(peers, batch, True), refuses(peers, batch, False)) == (sending, hearing)

@@ -226,3 +226,10 @@ def test_a_record_has_all_counts_by_name_and_stays_as_it_was() -> None:
     assert list(record.values()) == [*range(1, 8), {"stale": 8}, {"echo": 9}, 10, 11, 12]
     stats.drop("stale")
     assert record["dropped"] == {"stale": 8}
+
+
+def test_what_was_no_message_of_a_bus_is_taken_back() -> None:
+    stats = Stats()
+    stats.receive(from_payloads([b"abc", b"de"]))
+    stats.unreceive(8 + 3)
+    assert (stats.received, stats.received_bytes) == (1, 8 + 2)

@@ -2,7 +2,7 @@
 
 import re
 
-from bus.reasons import DROPPED, REJECTED, kind_of, troubles
+from bus.reasons import DROPPED, REJECTED, is_intended, kind_of, troubles
 from tests.helpers import ROOT
 
 
@@ -17,6 +17,10 @@ def test_a_policy_a_takeover_and_a_client_that_leaves_are_no_trouble() -> None:
         "closed": 6,
     }
     assert troubles(counts) == {}
+
+
+def test_what_a_policy_drops_is_intended_and_what_has_no_room_is_not() -> None:
+    assert [is_intended(word) for word in ("conflated", "queue full", "peer gone")] == [True, False, False]
 
 
 def test_what_nobody_asked_for_is_trouble_and_so_are_unknown_words() -> None:

@@ -82,3 +82,9 @@ def test_a_pattern_of_the_wire_is_covered_by_patterns_inside() -> None:
     assert Renaming(strip=("s",)).inside(("t",)) == ()
     assert Renaming(strip=1).inside(("t", "u")) == (("u",),)
     assert Renaming(strip=2).inside(("t",)) == ((),)
+
+
+@pytest.mark.parametrize(("strip", "first"), [((), ()), (2, ()), (("s", "t"), ("s", "t"))])
+def test_all_patterns_of_the_settings_are_told(strip: int | tuple[str, ...], first: tuple[str, ...]) -> None:
+    made = Renaming(strip=strip, rename=renamed(a="b"), prefix=("p",))
+    assert [*made.patterns()] == [first, ("p",), ("a",), ("b",)]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.urls import (
+    OwnHosts,
     Url,
     are_loopback,
     check_broker,
@@ -301,3 +302,9 @@ def test_two_connections_between_one_pair_are_refused(dials: list[str], listens:
         assert str(caught.value).startswith(dials[0])
     else:
         check_ends(dials, listens)
+
+
+def test_a_host_is_our_own_by_its_address_or_one_of_our_names() -> None:
+    own = OwnHosts(["Gw-A.plant.example"])
+    assert [host in own for host in ("10.0.0.1", "localhost", "gw-a.plant.example")] == [True] * 3
+    assert [host in own for host in ("evil.example", "gw-b.plant.example")] == [False] * 2

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bus.schema import Owned
 from bus.transports.options import (
     MESSAGE_BYTES,
     QUEUE_BYTES,
@@ -17,10 +18,12 @@ from bus.transports.options import (
     check_limits,
     check_origins,
     check_tls,
+    check_tls_of_all,
 )
 
 TCP, SECURE, WEB, INPROC, IPC = "tcp://h:5", "tls+tcp://h:5", "ws://h:5", "inproc://a", "ipc://a"
 CERT = Tls(cert_file="c")
+NEEDS = "listening with TLS needs tls: {cert_file: ...}"
 
 
 @pytest.mark.parametrize(
@@ -29,12 +32,19 @@ CERT = Tls(cert_file="c")
         (lambda: check_tls(TCP, None, True), ""),
         (lambda: check_tls(TCP, Tls(), False), "tls is for tls+tcp:// and wss:// only"),
         (lambda: check_tls(SECURE, None, False), ""),
-        (lambda: check_tls(SECURE, None, True), "listening with TLS needs tls: {cert_file: ...}"),
-        (lambda: check_tls(SECURE, Tls(), True), "listening with TLS needs tls: {cert_file: ...}"),
+        (lambda: check_tls(SECURE, None, True), NEEDS),
+        (lambda: check_tls(SECURE, Tls(), True), NEEDS),
         (lambda: check_tls(SECURE, CERT, True), ""),
         (lambda: check_tls(SECURE, CERT, False), ""),
         (lambda: check_tls(SECURE, Tls(cert_file="c", key_file="k"), False), ""),
         (lambda: check_tls(SECURE, Tls(key_file="k"), False), "key_file has no effect without cert_file"),
+        (lambda: check_tls_of_all(SECURE, None, True), NEEDS),
+        (lambda: check_tls_of_all(SECURE, Owned(Tls()), True), NEEDS),
+        (lambda: check_tls_of_all(SECURE, Owned(own={"a": CERT}), True), ""),
+        (
+            lambda: check_tls_of_all(TCP, Owned(own={"a": CERT}), True),
+            "tls is for tls+tcp:// and wss:// only",
+        ),
         (lambda: check_keys(TCP, True, ("k",)), ""),
         (lambda: check_keys(TCP, False, None), ""),
         (lambda: check_keys(INPROC, True, None), ""),

@@ -13,6 +13,10 @@ def test_hash_is_the_reference_one() -> None:
     assert token("fridge") == h ^ (h >> 16)
 
 
+def test_a_pattern_is_written_with_the_names_that_made_it() -> None:
+    assert repr(Pattern("fridge", 7)) == "Pattern('fridge', 0x00000007)"
+
+
 def test_prefix_matching() -> None:
     assert Pattern("fridge", 7) == (token("fridge"), 7)
     assert Pattern("fridge").matches(Pattern("fridge", "temp"))

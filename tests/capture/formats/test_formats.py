@@ -17,7 +17,7 @@ from capture.files import CaptureError
 from capture.formats.exports import FramePlace, exported, frames_in
 from capture.formats.format import Format
 from capture.formats.imports import imported
-from capture.formats.losses import Losses
+from capture.formats.losses import OF_ERRORS, Losses
 from capture.formats.source import LeftOut
 from capture.formats.table import BY_KEY, FORMATS, by_name, format_of
 from capture.frames import SWITCH, Frames
@@ -229,6 +229,7 @@ def test_an_error_frame_is_the_same_there_and_back_or_what_it_loses_is_told(
     is_untold = sort in UNTOLD.get(form.key, set())
     assert (found != listed(frames)) is is_untold
     assert (len(list(told.lines())) == 1) is is_untold
+    assert not len(kept) or sort not in {key for key in form.errors_lack if not OF_ERRORS[key][1]}
 
 
 def test_error_frames_of_vector_s_other_kinds_are_told(tmp_path: Path) -> None:

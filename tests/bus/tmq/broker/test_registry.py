@@ -193,6 +193,18 @@ def test_a_client_that_comes_here_itself_ends_what_it_does_not_repeat() -> None:
     assert registry.of(S) == [(SUB, (1, 2))]
 
 
+def test_what_clients_here_registered_of_an_address_ends_unless_it_is_repeated() -> None:
+    registry = Registry()
+    said(registry, SUB, (1,), S)
+    said(registry, SUB, (2,), S)
+    registry.share(SUB, (3,), S, 8, 99.0)
+    registry.disown(S, 7, 40.0)
+    assert list(registry.own()) == []
+    said(registry, SUB, (2,), S)
+    expire(registry, 40.0)
+    assert registry.of(S) == [(SUB, (2,)), (SUB, (3,))]
+
+
 def test_another_broker_that_says_what_has_lapsed_has_adopted_it() -> None:
     registry = lapsed()
     registry.share(SUB, (1,), S, 8, 40.0)
