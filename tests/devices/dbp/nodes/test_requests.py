@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.dbp.nodes import requests
-from devices.dbp.nodes.requests import REFUSED, Request, check_word, pack, parse, refusal
+from devices.dbp.nodes.requests import REFUSED, Request, check_word, fits, pack, parse, refusal
+from devices.dbp.zeromq.limits import Limits
 
 T = b"1"
 
@@ -68,3 +69,10 @@ def test_words_that_a_service_can_answer() -> None:
 def test_a_refusal_has_the_form_of_time_of_its_request(binary_time: bool) -> None:
     assert refusal("no", binary_time) == Request("Error", (b"no",), binary_time)
     assert Request("heat", ()).binary_time is False
+
+
+@pytest.mark.parametrize(
+    ("frames", "taken"), [([b"ab", b"c"], True), ([b"ab", b"cd"], False), ([b"a", b"", b""], False)]
+)
+def test_a_node_takes_as_many_frames_and_bytes_as_its_limits_say(frames: list[bytes], taken: bool) -> None:
+    assert fits(frames, Limits(frames=2, message_bytes=3)) == taken
