@@ -27,6 +27,8 @@ LEVELS = 3
 _OPTIONS = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-profile", "mutants", "--no-header")
 _SLOW = {"kernel", "system", "docs", "conformance", "benchmarks", "commands", "embedded", "chaos"}
 _SLOW |= {"mutants", "test_layering.py"}
+_OF_SETTINGS = ROOT / "tests/topologies/picture/test_show.py"
+"""The tests of the page that lists all settings, with their defaults and bounds."""
 
 
 class Mutant(NamedTuple):
@@ -64,7 +66,8 @@ def tests_of(module: str) -> list[tuple[str, ...]]:
     """Return the test files that concern a module, in levels: each is for what the ones before it miss.
 
     Near are those in its own package that are named like it or import it. Far are those that do so elsewhere,
-    and those that are named like a module that imports it. Last are all others in its package.
+    those that are named like a module that imports it, and those of the page of settings where it has some.
+    Last are all others in its package.
     """
     near = ROOT / "tests" / Path(module).parent
     # Other processes or Spark, not of their own package.
@@ -75,6 +78,8 @@ def tests_of(module: str) -> list[tuple[str, ...]]:
     users = [file for file in every if file in concerned]
     own |= {_own_test(str(path.relative_to(ROOT))) for path in _importing(module, _sources())}
     first = sorted((file for file in users if file.parent == near), key=lambda file: file not in own)
+    if "Annotated[" in (ROOT / module).read_text():
+        own.add(_OF_SETTINGS)
     far = [*users, *(file for file in every if file in own)]
     beside = [file for file in every if file.parent == near] or [f for f in every if f.parent == near.parent]
     return [tuple(map(str, files)) for files in _fresh(first, far, beside) if files]

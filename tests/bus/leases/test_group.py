@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from bus.leases.group import KEPT_S, Group, Member
+from bus.leases.group import KEPT_S, LATE_S, Group, Member
 from bus.leases.wire import ANOTHER, Claim, Grant, unpack_grant
 
 LEASE_S = 0.25
@@ -163,6 +163,22 @@ def test_who_stopped_as_this_broker_was_late_goes_on_and_no_better_one_is_chosen
     assert group.claim.id == 5
     hear(group, claim(5, 1, 5), 3.3125)
     assert group.holder is None
+
+
+@pytest.mark.parametrize(("back_s", "late"), [(1.4, True), (1.5 + LATE_S, False)])
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_new_holder_hears_that_the_one_before_was_only_late(back_s: float, late: bool, gone: bool) -> None:
+    group = acting(other := claim(6, 2), claim(7, 3))
+    for now in (1.2, 1.3, back_s - 0.05):
+        hear(group, other, now)
+    if gone:
+        group.remove(group.candidates[7])
+    assert not answers(group, back_s)[6].late
+    hear(group, claim(5, 1, 5), back_s)
+    assert {who: grant.late for who, grant in answers(group, back_s).items() if who != 7} == {
+        5: False,
+        6: late,
+    }
 
 
 def test_who_resigns_is_free_of_its_lease_at_once_and_others_are_not_touched() -> None:
