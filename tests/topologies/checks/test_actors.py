@@ -35,6 +35,13 @@ def test_several_patterns_act() -> None:
     assert text.startswith("note: show, say act on uart")
 
 
+@pytest.mark.parametrize(("count", "begins"), [(64, "show/p0, show/p1, "), (65, "show acts on uart")])
+def test_of_very_many_patterns_is_told_what_they_begin_with(count: int, begins: str) -> None:
+    pairs = ", ".join(f"show/p{number}: x" for number in range(count))
+    (text,) = told(lines=f"receive: says, send: {{{pairs}}}")
+    assert text.startswith(f"note: {begins}")
+
+
 def test_a_side_without_send_is_acted_on_by_nobody() -> None:
     assert told(lines="receive: says") == []
     assert told(side=", deny: {in: show}")[0].endswith("can come from nothing in this file")

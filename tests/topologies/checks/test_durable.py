@@ -39,6 +39,12 @@ def test_the_record_of_a_bus_has_its_journal_and_each_address_what_it_keeps() ->
     ("listen", "trunks", "words"),
     [
         ("", "{bus: p, durable: {directory: /j, for: a, bytes: 5}}", ""),
+        (
+            ", durable: {directory: /k, for: b}}, {url: 'tcp://0.0.0.0:9', trunk: true, "
+            "durable: {directory: /k, for: far}",
+            KEPT,
+            "",
+        ),
         (", durable: /k}, {url: 'tcp://0.0.0.0:9', trunk: true, durable: /l", KEPT, "a bus has one journal"),
         (
             ", durable: /k}, {url: 'tcp://0.0.0.0:9', trunk: true, durable: /k",

@@ -93,6 +93,10 @@ def test_limits_of_other_directions_and_longer_ones_before_shorter_have_an_effec
     assert told(f"{{bus: left, limits: [{limits}]}}, {{bus: right}}") == []
 
 
+def test_what_is_denied_in_the_direction_in_which_everything_may_cross_has_an_effect() -> None:
+    assert told("{bus: left, allow: {in: a}, deny: {out: b}}, {bus: right}") == []
+
+
 @pytest.mark.parametrize(
     "dial",
     [

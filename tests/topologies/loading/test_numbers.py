@@ -32,6 +32,14 @@ def test_the_keys_with_numbers_are_found() -> None:
     assert len(NUMBERS) > 60
 
 
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [("12:30", "to the base 60"), ("010", "to the base 8"), ("1_000", "is not a plain number")],
+)
+def test_it_is_said_why_a_number_is_unclear(odd: str, why: str) -> None:
+    assert why in unclear(odd)
+
+
 @pytest.mark.parametrize("odd", ODD)
 def test_no_key_takes_a_number_that_yaml_reads_in_its_own_way(odd: str) -> None:
     for before, behind, options, _ in NUMBERS:
