@@ -35,9 +35,9 @@ def test_several_patterns_act() -> None:
     assert text.startswith("note: show, say act on uart")
 
 
-@pytest.mark.parametrize(("count", "begins"), [(64, "show/p0, show/p1, "), (65, "show acts on uart")])
+@pytest.mark.parametrize(("count", "begins"), [(64, "show/p0/x, show/p1/x, "), (65, "show acts on uart")])
 def test_of_very_many_patterns_is_told_what_they_begin_with(count: int, begins: str) -> None:
-    pairs = ", ".join(f"show/p{number}: x" for number in range(count))
+    pairs = ", ".join(f"show/p{number}/x: x" for number in range(count))
     (text,) = told(lines=f"receive: says, send: {{{pairs}}}")
     assert text.startswith(f"note: {begins}")
 
