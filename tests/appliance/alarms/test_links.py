@@ -49,6 +49,9 @@ def test_its_values_are_rates_queues_and_unintended_drops() -> None:
     values.look(rates, accounts, 10.5)  # too soon
     values.look(rates, accounts, 12)
     assert values.of("dropped", key) == 10.0
+    account.stats.drop("queue full", 7)
+    values.look(rates, accounts, 13)
+    assert values.of("dropped", key) == 7.0
     assert values.of(None, key) is None
     assert values.of("in", ("y", "z")) is None
 

@@ -29,6 +29,13 @@ def test_rates_queues_and_the_growth_of_drops_that_nobody_intended() -> None:
     assert late[Key("dropped", "shop | a")] == 2  # a second, as the other rates
 
 
+def test_the_first_drops_of_a_link_are_all_counted() -> None:
+    sampler, rates = Sampler(), {("shop", "a"): Rate(10.0, 20.0)}
+    sampler.samples(rates, {"shop": {"a": account(0)}}, [], [])
+    found = sampler.samples(rates, {"shop": {"a": account(0, queue_full=5)}}, [], [])
+    assert found[Key("dropped", "shop | a")] == 5
+
+
 def test_transit_is_the_mean_of_the_batches_since_the_last_sample() -> None:
     sampler, row = Sampler(), {"hub": "shop", "one": "a", "other": "b"}
     sampler.samples({}, {}, [row | {"sum_s": 1.0, "counts": [1, 1]}], [])

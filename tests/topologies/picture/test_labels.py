@@ -50,6 +50,15 @@ def test_labels_are_in_the_picture_and_not_on_each_other() -> None:
     assert all(x >= 0 and y >= 0 and x + w <= 300 and y + h <= 100 for x, y, w, h in rects)
 
 
+@pytest.mark.parametrize("top", [0.0, 2.0, 20.0, 36.0, 39.0])
+def test_what_stands_at_any_height_costs_a_label_there(top: float) -> None:
+    ground = Ground(100, 40)
+    ground.fill((20, top, 10, 1))
+    ground.draw([(60, top)])
+    assert all(ground.cost((x, top, 10, 1)) > 0 for x in (20, 60))
+    assert all(ground.cost((x, 10, 10, 1)) == 0 for x in (20, 60))
+
+
 def test_where_there_is_no_room_a_label_stands_in_the_middle_of_its_line() -> None:
     path = (0.0, 0.0, 1.0, 0.0, 2.0, 0.0, 4.0, 0.0)
     ((_, label),) = labelled({"a": path}, Ground(10, 10)).items()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from topologies.picture.layout import Box, Drawing, PictureNode
+from topologies.picture.layout import Box, Drawing, Edge, PictureNode
 from topologies.picture.marks import Mark
 from topologies.picture.svg import shorten, svg
 
@@ -42,3 +42,10 @@ def test_the_head_of_a_gateway_has_a_word_and_its_title_the_fault() -> None:
     shown = svg(drawing, {"gateway gw": mark})
     assert re.findall('class="live end"[^>]*>([^<]*)<', shown) == ["▲ this gateway"]
     assert f"<title>gateway gw: {mark.text}</title>" in shown
+
+
+def test_a_line_without_a_place_for_its_label_has_it_in_its_middle() -> None:
+    curve = (0.0, 10.0, 80.0, 30.0, 80.0, 70.0, 160.0, 90.0)
+    shown = svg(Drawing("t", 200, 100, (), (), (Edge("e", "a", "b", path=curve),)))
+    (place,) = re.findall('<text y="([^"]*)"><tspan class="line" x="([^"]*)">', shown)
+    assert place == ("47", "80")  # of two lines: 50 + 4 - 7

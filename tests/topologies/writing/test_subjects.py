@@ -37,6 +37,8 @@ def test_a_new_name_gets_the_next_number_and_moves_none() -> None:
     assert [str(one) for one in give_out(wired(loads(more)))] == ["c: 4103"]
     gap = after.replace("{a: 4100,", "{a: 4102, c: 4100-4102,").replace("4102, priority", "4107, priority")
     assert [str(one) for one in give_out(wired(loads(gap)))] == ["c: 4100"]
+    inner = text_with("{a: 4100, b: 4102, c: 4100-4102}", "{a: 4100}")
+    assert [str(one) for one in give_out(wired(loads(inner)))] == ["c: 4101"]
 
 
 def test_a_full_range_and_a_range_from_a_variable_are_told() -> None:
