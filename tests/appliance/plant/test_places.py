@@ -29,6 +29,12 @@ def test_a_page_is_asked_if_it_can_be_reached(page: str, url: str, token: str) -
     assert [str(one.token_file).rpartition("/")[2] for one in found] == ([token] if token else [])
 
 
+@pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1"])
+def test_a_page_at_loopback_is_asked_on_the_same_machine(address: str) -> None:
+    text = TEXT.replace("10.0.0.2", address) % '{listen: "http://127.0.0.1:9943"}'
+    assert [one.url for one in places(loads(text, "t.yaml"), "here")] == ["http://127.0.0.1:9943"]
+
+
 SECURE = """\
 name: t
 gateways:

@@ -4,7 +4,7 @@ from typing import Any
 
 from appliance.plant.asking import GatewayAnswer
 from appliance.plant.note import note_of
-from appliance.plant.verdict import LISTED, Seen, judged
+from appliance.plant.verdict import CLOCK_MS, LISTED, Seen, judged
 from tests.appliance.plant.plant_support import ADDRESSES, heard, role, status
 
 OWN = note_of(status())
@@ -60,7 +60,7 @@ def test_one_that_has_gone_is_trouble_and_one_that_was_never_seen_is_no_reason()
 
 
 def test_clocks_that_differ_are_told_but_not_what_the_way_may_have_taken() -> None:
-    slow = GatewayAnswer("gw-c", heard("gw-c").note, "", 3000, 1500)
+    slow = GatewayAnswer("gw-c", heard("gw-c").note, "", CLOCK_MS + 1500, 1500)
     found = plant(gw_b=Seen(heard("gw-b", ahead_ms=-34_560_000_000)), gw_c=Seen(slow))
     assert reasons(found) == [("gw-b", "its clock is 400 days behind that of gw-a")]
 

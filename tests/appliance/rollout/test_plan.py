@@ -156,8 +156,15 @@ def test_a_confirmation_is_tried_again_and_who_never_heard_it_is_named() -> None
 
 @pytest.mark.parametrize("after", range(0, 60, 3))
 def test_an_interrupt_leaves_one_file(after: int) -> None:
-    plant, rollout = Plant(), Rollout(NAMES, "new", PACE)
-    plant.wrong = lambda g, step, t: rollout.stop("interrupted", t) if len(plant.asked) == after + 1 else None
+    plant, rollout, phases = Plant(), Rollout(NAMES, "new", PACE), list[str]()
+
+    def stopped(gateway: str, step: str, now_s: float) -> None:
+        if len(plant.asked) == after + 1:
+            phases.append(rollout.phase)
+            rollout.stop("interrupted", now_s)
+
+    plant.wrong = stopped
     plant.run(rollout)
-    assert len(set(plant.files.values())) == 1
+    end, file = {"look": ("refused", "old"), "confirm": ("done", "new")}.get(phases[0], ("failed", "old"))
+    assert (rollout.phase, set(plant.files.values())) == (end, {file})
     assert not plant.trial

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from appliance.status.conditions import controller, judged
+from appliance.status.conditions import carries, controller, judged
 from appliance.status.health import Word
 from bridges.media.can.state import State
 
@@ -38,3 +38,18 @@ def test_noise_is_trouble_and_other_words_are_of_a_device_in_need(
 ) -> None:
     found = judged(condition)
     assert (found.word, found.shown, found.text) == (word, shown, text)
+
+
+@pytest.mark.parametrize(
+    ("state", "condition", "carries"),
+    [
+        ("up", "", True),
+        ("up", "error-passive", True),
+        ("up", f"bus-off{COUNTERS}", False),
+        ("retrying", "", False),
+    ],
+)
+def test_only_a_link_that_is_up_and_not_off_its_bus_carries_messages(
+    state: str, condition: str, carries: bool
+) -> None:
+    assert carries(state, condition) == carries
