@@ -41,7 +41,7 @@ def test_noise_is_trouble_and_other_words_are_of_a_device_in_need(
 
 
 @pytest.mark.parametrize(
-    ("state", "condition", "carries"),
+    ("state", "condition", "does"),
     [
         ("up", "", True),
         ("up", "error-passive", True),
@@ -50,6 +50,6 @@ def test_noise_is_trouble_and_other_words_are_of_a_device_in_need(
     ],
 )
 def test_only_a_link_that_is_up_and_not_off_its_bus_carries_messages(
-    state: str, condition: str, carries: bool
+    state: str, condition: str, does: bool
 ) -> None:
-    assert carries(state, condition) == carries
+    assert carries(state, condition) == does
