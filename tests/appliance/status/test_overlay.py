@@ -119,6 +119,12 @@ def test_a_bridge_that_others_may_run_too_tells_its_role(
     assert mark_of(part("bus", "x"), candidates=[candidate]).word == ""
 
 
+def test_a_bridge_that_is_not_ready_tells_why() -> None:
+    candidate = {"bridge": "x", "part": "bridge x", "role": "standby", "ready": False, "epoch": 3}
+    found = mark_of(part("bridge", "x"), candidates=[candidate | {"cause": "link can0 is down"}])
+    assert found == Mark("wait", "standby, not ready", fault="link can0 is down")
+
+
 @pytest.mark.parametrize(
     ("waiting", "ring", "lost", "state", "mark"),
     [

@@ -16,6 +16,13 @@ def test_a_link_has_no_rate_before_the_second_sample() -> None:
     assert rates.now == {("bus p", "tcp"): Rate(0.0, 0.0, 0.0, 0.0)}
 
 
+def test_a_link_by_which_nothing_went_has_rates_of_zero() -> None:
+    rates = Rates()
+    for now_s in (500.0, 501.0):
+        rates.sample(accounts(1000), now_s)
+    assert rates.now == {("bus p", "tcp"): Rate(0.0, 0.0, 0.0, 0.0)}
+
+
 def test_rates_are_over_the_time_since_the_last_sample_that_counted() -> None:
     rates, place = Rates(), ("bus p", "tcp")
     rates.sample(accounts(1000), 500.0)

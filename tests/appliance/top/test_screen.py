@@ -56,6 +56,8 @@ def test_all_keys_are_named_however_long_the_filter_is(columns: int) -> None:
         (("down",), "    folded"),
         (("j", "j", "k"), "    folded"),
         (("up",), "● ok"),
+        (("down", "down", "down", "up"), "plant on gw-a"),
+        (("down", "down", "down", "page up"), "    folded"),
         (("page down",), "plant on gw-a"),
         ((" ", "b"), "● ok"),
         (("end",), "  shop | can"),

@@ -11,7 +11,7 @@ from bus.schema import Range, default_of, settings
 from tests.helpers import ROOT
 from topologies.loading.loader import load, loads
 from topologies.model import Topology
-from topologies.picture.show import show
+from topologies.picture.show import place_of, show
 from topologies.writing.reference import PAGE, _classes, _default, page
 
 EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
@@ -63,6 +63,16 @@ def test_a_tmq_network_is_drawn_with_its_broker_and_what_the_bridge_wants_of_it(
         "n3 --- n1",
     ]
     assert '  n1["broker main"]' in drawn
+
+
+def test_each_of_two_gateways_tells_its_place() -> None:
+    topology = loads(
+        "name: t\ngateways: {g: , h: , i: }\n"
+        "bridges:\n  x: {on: [g, h], join: [uart: /dev/a, uart: /dev/b]}\n"
+        "  y: {on: i, join: [uart: /dev/a, uart: /dev/b]}\n"
+    )
+    found = [place_of(topology, *one) for one in (("x", "g"), ("x", "h"), ("y", "i"))]
+    assert found == ["1 of 2", "2 of 2", ""]
 
 
 def test_mermaid_labels_cannot_break_out_of_their_quotes() -> None:
