@@ -7,8 +7,9 @@ import pytest
 from appliance.alarms.announcement import KEY_TOKENS_MAX, PATTERN, AlarmSaid, announced, heard, presence
 from appliance.alarms.states import NUMBER_MAX, State
 from bus.announcements import unproven
+from bus.errors import FrameError
 from bus.keys import Keyring
-from bus.wire.frame import PUB, FrameError, frame_bytes, pack
+from bus.wire.frame import PUB, frame_bytes, pack
 from bus.wire.pattern import token
 
 STATE = State(3, "acknowledged", "fridge/1", 10**18, "9 is above 8", "ann", frozenset({"mail"}))

@@ -1,6 +1,6 @@
 """Rates of links: over the time since the last sample, which is at least a second ago."""
 
-from appliance.status.rates import Rate, Rates
+from appliance.status.rates import Rate, Rates, growth
 from bus.ledger import Account, Stats
 
 
@@ -46,3 +46,7 @@ def test_a_link_that_has_gone_has_none() -> None:
     rates.sample(accounts(1000), 500.0)
     rates.sample({"bus p": {}}, 502.0)
     assert rates.now == {}
+
+
+def test_a_total_grows_from_what_it_was_or_from_nothing_if_it_fell() -> None:
+    assert [growth(5, new) for new in (5, 8, 3)] == [0, 3, 3]
