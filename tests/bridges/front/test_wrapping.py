@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from bridges.front.wrapping import Wrapping
 from bus.wire.batch import from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
@@ -47,6 +49,16 @@ def test_what_begins_with_the_pattern_leaves_bare_too() -> None:
     made = WORDS.unwrapped(from_payloads([said(b"x", "more")]), ignore)
     assert made is not None
     assert payloads(made) == [b"x"]
+
+
+@pytest.mark.parametrize("more", [(), ("more",)])
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_many_equal_frames_leave_bare_as_one_does(more: tuple[str, ...], is_keyed: bool) -> None:
+    frame = said(b"x", *more)
+    messages = [wrap(frame, KEY) if is_keyed else frame] * 200
+    made = WORDS.unwrapped(from_payloads(messages), ignore)
+    assert made is not None
+    assert payloads(made) == [wrap(b"x", KEY) if is_keyed else b"x"] * 200
 
 
 def test_what_cannot_cross_is_counted() -> None:
