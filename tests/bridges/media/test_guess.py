@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bridges.media.guess import of_bytes
-from bridges.media.likeness import likeness
+from bridges.media.likeness import likeness, likeness_of_datagram
 from bridges.media.uart.codec import encode
 from bus.wire.frame import pack
 from tests.bridges.protocols.blocks_support import CHARGER, METER, MONITOR, block, telegram, unsummed
@@ -116,6 +116,13 @@ def test_all_that_is_to_be_set_is_said() -> None:
     assert likeness(text, "lines") == ""
     assert likeness(INPUTS["tmq"][0], "tmq") == ""
     assert likeness(INPUTS["tmq"][0], "lines").endswith("leave `protocol` out")
+
+
+def test_of_a_datagram_only_protocols_of_datagrams_are_told_and_nothing_of_a_line() -> None:
+    assert likeness_of_datagram(GGA).endswith("`protocol: nmea`")
+    assert likeness_of_datagram(block(CHARGER)) == ""
+    seven = bytes(byte | byte.bit_count() % 2 << 7 for byte in b"  12.5 kg\r\n  12.6 kg\r\n" * 2)
+    assert likeness_of_datagram(seven) == ""
 
 
 @pytest.mark.parametrize("at", range(0, 90, 5))
