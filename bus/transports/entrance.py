@@ -29,13 +29,16 @@ class Outcome(NamedTuple):
 
 
 class Entrance:
-    """A peer on its way in. It reads the socket until its handshakes are done, at most `limit_s` seconds."""
+    """A peer on its way in. It reads the socket until its handshakes are done, at most `limit_s` seconds.
+
+    `stats` is the ledger of this connection; None where several share one, and who has it counts refusals.
+    """
 
     def __init__(
         self,
         sock: socket.socket | SecureSocket,
         framing: Framing,
-        stats: Stats,
+        stats: Stats | None,
         outcome: Outcome,
         host: str,
     ) -> None:
@@ -120,11 +123,11 @@ class Entrance:
 
     def _count(self) -> None:
         """Count a peer that does not enter, if it said anything."""
-        unsecured_bytes = 0 if self._secure is None else self._secure.unsecured_bytes
-        self._stats.noise_bytes += self._said_bytes + unsecured_bytes
-        if (
-            self._said_bytes or unsecured_bytes
-        ) and not self._stats.rejected:  # keys have reasons of their own
+        said_bytes = self._said_bytes + (0 if self._secure is None else self._secure.unsecured_bytes)
+        if self._stats is None or not said_bytes:
+            return
+        self._stats.noise_bytes += said_bytes
+        if not self._stats.rejected:  # keys have reasons of their own
             self._stats.reject("handshake")
 
     def _done(self, rest: bytes) -> None:

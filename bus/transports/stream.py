@@ -81,6 +81,7 @@ class StreamPipe(Pipe):
         "_queue_bytes",
         "_reading",
         "_secure",
+        "_shares_stats",
         "_socket",
         "accepted",
         "closed",
@@ -106,7 +107,7 @@ class StreamPipe(Pipe):
         host: str = "",
     ) -> None:
         self.name, self.link, self.accepted = name, link, accepted
-        self.stats = stats or Stats()
+        self.stats, self._shares_stats = stats or Stats(), stats is not None
         self.ready = self.closed = False
         self.fault = ""
         self.decoder = framing.decoder(self.stats)
@@ -144,7 +145,8 @@ class StreamPipe(Pipe):
         if self._framing.handshake is None and self._secure is None:
             return self._enter(b"")
         outcome = Outcome(self._say, self._enter, self.close)
-        self._entrance = Entrance(self._socket, self._framing, self.stats, outcome, self._host)
+        own = None if self._shares_stats else self.stats
+        self._entrance = Entrance(self._socket, self._framing, own, outcome, self._host)
         return self._entrance.open(loop, handshake_s)
 
     def _enter(self, rest: bytes) -> None:

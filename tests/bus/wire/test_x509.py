@@ -36,7 +36,8 @@ def test_a_certificate_of_the_first_version_says_none(version: bytes) -> None:
     signed = der(0x30, version, der(2, b"\1"), der(0x30), der(0x30), validity, der(0x30))
     encoded = base64.b64encode(der(0x30, signed))
     pem = b"-----BEGIN CERTIFICATE-----\n" + encoded + b"\n-----END CERTIFICATE-----\n"
-    assert end_of_chain_s(pem) == datetime(2030, 1, 1, tzinfo=UTC).timestamp()
+    times = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (2020, 2030))
+    assert span_of_chain(pem) == Span(*times)
 
 
 def test_an_own_file_ends_with_its_first_and_trust_with_its_last() -> None:
