@@ -1,7 +1,8 @@
 """Traces of PEAK's tools (TRC), versions 1.0 to 2.1, read, and written as 2.1. Needs numpy.
 
 Source: PEAK CAN TRC File Format 2.1, and python-can's can.io.trc. Times are ms from the start, which is a
-number of days since 1899-12-30, or a date in words in version 1.0, taken as UTC.
+number of days since 1899-12-30, or a date in words in version 1.0, taken as UTC. Error frames are read into
+those of SocketCAN, and not written.
 """
 
 import re
@@ -9,11 +10,11 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
-from bus.wire.identifier import EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
+from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
 from capture.formats.columns import CODES, Numbers, channel_of, classic
 from capture.formats.lines import LineReader
 from capture.formats.source import Source
-from capture.frames import FD_SIZES, STATE, SWITCH, Frames
+from capture.frames import CLASSIC_DATA, FD_SIZES, STATE, SWITCH, Frames
 
 _OF_VERSION: Final = {
     "1.0": "N,O,I,L,D", "1.1": "N,O,d,I,L,D", "1.2": "N,O,B,d,I,L,D", "1.3": "N,O,B,d,I,R,L,D",
@@ -28,6 +29,15 @@ _BEGAN: Final = re.compile(r";\s*Start time:\s*(.+)$", re.I)  # all that version
 _REMOTE_LAST: Final = re.compile(rb"\sRTR$|\sRR\s.*\s[02-9]$")  # behind a 1 another digit may follow
 _OFFSET: Final = re.compile(r"(\d{1,14})(?:[.,](\d{1,6}))?$")
 _NUMBER: Final = re.compile(r"[0-9A-Fa-f]{1,8}$")
+_REST: Final = r"(?P<rest>(?:\s+[0-9A-F]{2}){4})$"
+_ERROR_1: Final = re.compile(r"\s(?P<sort>[0-9A-F]{4,8})(?:\s+-)?\s+4(?:\s+ERROR)?" + _REST, re.IGNORECASE)
+_ERROR_2: Final = re.compile(r"\s(?P<sort>[0-9A-F]{2})" + _REST, re.IGNORECASE)
+"""The end of an error frame: its sort, and direction, place in the frame, and counts of errors, received and
+sent. Before version 2 the sort stands as the identifier, and from then on in front of the others."""
+_SORTS: Final = (1, 2, 4, 8)  # of a bit, form, stuff, other; 0 only tells counts
+_OTHER_SORT: Final = 8
+_OF_BUS: Final = ERROR | 0x08 | 0x80 | 0x200  # CAN_ERR_PROT, CAN_ERR_BUSERROR, CAN_ERR_CNT
+_SENDING: Final = 0x80  # CAN_ERR_PROT_TX
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
@@ -61,7 +71,7 @@ class _Trace(LineReader):
             self._columns = [word.strip() for word in value.split(",")]
         elif key == ";$STARTTIME":
             self._is_begun = True
-            return self._begin_at(value.strip())
+            return self._begin_at(value.strip().rstrip(";"))  # version 1.2 may have one
         elif not self._is_begun and (found := _BEGAN.match(line)):
             return self.begin(found[1])
         return True
@@ -82,6 +92,8 @@ class _Trace(LineReader):
         words = line.split(None, len(self._columns) - 1)
         cells = dict(zip(self._columns, words, strict=False))
         kind, data = cells.get("T", "DT"), cells.get("D", "").split()
+        if kind == "ER" or cells.get("d") == "Error" or data[:1] == ["ERROR"]:
+            return self._error(cells, (_ERROR_2 if kind == "ER" else _ERROR_1).search(line))
         if cells.get("d", "Rx") not in ("Rx", "Tx") or cells["I"] == "FFFFFFFF":
             return False
         is_remote = kind == "RR" or data[:1] == ["RTR"]
@@ -96,6 +108,14 @@ class _Trace(LineReader):
         when_ns = self._when(cells["O"])
         return self.built.add(when_ns, name, is_sent, identifier, size, marks, kind in _FD_MARKS, content)
 
+    def _error(self, cells: dict[str, str], found: re.Match[str] | None) -> bool:
+        """Take an error frame by its end: its line may lack the columns of identifier and length."""
+        if found is None:
+            return False
+        data = _of_socketcan(int(found["sort"], 16), *bytes.fromhex(found["rest"]))
+        name, when_ns = channel_of(int(cells.get("B", "1"))), self._when(cells["O"])
+        return self.built.add(when_ns, name, False, _OF_BUS, CLASSIC_DATA, 0, False, data)
+
     def _length(self, cells: dict[str, str], kind: str) -> tuple[int, int]:
         """Return length and marks of a frame; `l` is a length, and `L` a length code."""
         if kind in _FD_MARKS:
@@ -109,6 +129,14 @@ class _Trace(LineReader):
         if len(found[2] or "") > 3:
             self.style["step_ns"] = 1
         return self.begin_ns + int(found[1]) * 10**6 + int((found[2] or "").ljust(6, "0"))
+
+
+def _of_socketcan(sort: int, way: int, place: int, received: int, sent: int) -> bytes:
+    """Return the data of an error frame as the kernel has them. Raises `ValueError` for an unknown sort."""
+    if sort not in _SORTS:
+        raise ValueError(sort)
+    violation = (0 if sort == _OTHER_SORT else sort) | (0 if way else _SENDING)
+    return bytes((0, 0, violation, place, 0, 0, sent, received))
 
 
 def _identifier(word: str) -> int:

@@ -124,6 +124,40 @@ def test_traces_of_all_versions(tmp_path: Path) -> None:
         assert len(told) == int(version in ("1.1", "2.0"))
 
 
+ERRORS = {
+    "1.0": " 2) 1842 0008 4 ERROR 00 19 08 09\n 3) 1843 FFFFFFFF 4 00 00 00 04 -- -- -- -- BUSLIGHT\n",
+    "1.1": " 6) 1842.0 Error 0008 4 00 19 08 09\n 5) 1346.8 Warng FFFFFFFF 4 00 00 00 04 BUSLIGHT\n",
+    "1.2": " 6) 1842.000 1 Error 0008 4 00 19 08 09\n 7) 1843.0 1 Error 0003 4 00 19 08 09\n",
+    "1.3": " 6) 1842.000 1 Error 0008 - 4 00 19 08 09\n 7) 1843.0 1 Error 0008 - 4 00 19 08\n",
+    "2.0": " 6 1842.000 ER Rx 08 00 19 08 09\n 7 1843.0 ER Rx 00 19 08 09\n",
+    "2.1": " 6 1842.000 ER 1 - Rx - 5 08 00 19 08 09\n 9 1843.0 EC 1 - Rx - 2 08 09\n",
+}
+
+
+@pytest.mark.parametrize("version", ERRORS)
+def test_error_frames_of_traces_are_those_of_the_kernel(version: str, tmp_path: Path) -> None:
+    """An error of no bit, form or stuffing, of who sent, in the slot of the acknowledgement."""
+    (tmp_path / "x.trc").write_text(TRACE.format(version, ERRORS[version]))
+    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    data = bytes((0, 0, 0x80, 0x19, 0, 0, 9, 8))
+    assert listed(found) == [(43_201_842_000_000, "can0", False, 0x20000288, 8, 0, False, data)]
+    assert [line.partition(",")[0] for line in told] == ["1 lines that are no CAN frame"]
+
+
+def test_an_error_frame_of_a_trace_tells_a_wrong_bit_that_was_received(tmp_path: Path) -> None:
+    (tmp_path / "x.trc").write_text(TRACE.format("2.1", " 6 1.0 ER 2 - Rx - 5 04 01 02 03 00\n"))
+    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    assert [(row[1], row[-1]) for row in listed(found)] == [("can1", bytes((0, 0, 4, 2, 0, 0, 0, 3)))]
+    assert told == []
+
+
+def test_days_of_a_trace_may_end_with_a_semicolon_as_version_1_2_writes_them(tmp_path: Path) -> None:
+    text = ";$FILEVERSION=1.2\n;$STARTTIME=25569.5;\n 1)  1000.0  1 Rx 0123 2 11 22\n"
+    (tmp_path / "x.trc").write_text(text)
+    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    assert ([row[0] for row in listed(found)], told) == ([43_201 * 10**9], [])
+
+
 EIGHT = "11 22 33 44 55 66 77 88"
 
 
