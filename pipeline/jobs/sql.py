@@ -9,6 +9,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.text import plain
+from pipeline.cache import writes_down
 from pipeline.errors import PipelineError, cause_of
 from pipeline.jobs import audit, signals
 from pipeline.jobs.ranges import whole
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 VIEWS: Final = ("frames", "signals", "events", "ledgers", "findings")
+_DOUBLED: Final = re.compile(
+    r"--[^\n]*|/\*.*?\*/|`[^`]*`|\b[rR](?P<raw>['\"]).*?(?P=raw)"
+    r"|(?P<text>(?P<quote>['\"])(?:\\.|(?P=quote){2}|(?!(?P=quote)|\\).)*(?P=quote))",
+    re.DOTALL,
+)
+"""What quotes stand in: comments, names and raw texts, which stay as they are, and texts."""
 _PROMPT: Final = "sql> "
 _MORE: Final = "...> "
 
@@ -37,7 +44,8 @@ class Shell:
             if view not in self._made and _names(view, query):
                 _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
                 self._made.add(view)
-        return _shown(self._capture.spark.sql(query))
+        spark = self._capture.spark
+        return _shown(spark.sql(_with_quotes(query) if writes_down(spark) else query))
 
     def show(self, query: str) -> None:
         """Print the answer to a query."""
@@ -53,6 +61,19 @@ class Shell:
 
 def _names(view: str, *queries: str) -> bool:
     return any(re.search(rf"\b{view}\b", query, re.IGNORECASE) for query in queries)
+
+
+def _with_quotes(query: str) -> str:
+    """Return a query for Sail, which joins `'it''s'` to `its`: quotes in texts stand behind a backslash."""
+    return _DOUBLED.sub(_escaped, query)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if not found["text"]:
+        return found[0]
+    quote, inner = found["quote"], found["text"][1:-1]
+    double = re.compile(rf"(\\.)|{quote}{quote}", re.DOTALL)
+    return quote + double.sub(lambda one: one[1] or "\\" + quote, inner) + quote
 
 
 def _shown(frame: "DataFrame") -> "DataFrame":

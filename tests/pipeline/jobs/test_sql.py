@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("cantools")
 
 from bus.names import Names
-from pipeline.engine.choice import SAIL
+from pipeline.engine.choice import SAIL, SPARK
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.sql import VIEWS
@@ -109,3 +109,24 @@ def test_a_shell_goes_on_after_a_wrong_query(
     assert answers(out) == [{"one": 1}]
     assert "nothing" in error
     assert len(error.splitlines()) == 1
+
+
+QUOTED = {
+    "'it''s'": "it's",
+    '''"it""s"''': 'it"s',
+    r"""'a\''''""": "a''",
+    """'say ""'""": 'say ""',
+    "'' || ''''": "'",
+    r"""'\\'''""": r"\'",
+    """1 AS `it''s`, "it's" -- ''
+    /* '' ' */""": "it's",
+    """r"it''s\\d" """: r"it''s\d",
+}
+
+
+@pytest.mark.engines(SPARK, SAIL)
+def test_a_text_may_have_quotes_in_it(
+    spark: "SparkSession", root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(spark, root, *(word for text in QUOTED for word in ("-e", f"SELECT {text}"))) == 0
+    assert [[*row.values()][-1] for row in answers(capsys.readouterr().out)] == [*QUOTED.values()]
