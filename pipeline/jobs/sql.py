@@ -4,11 +4,11 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
-from bus.text import plain
+from bus.text import nearest, plain
 from pipeline.cache import writes_down
 from pipeline.errors import PipelineError, cause_of
 from pipeline.jobs import audit, signals
@@ -27,6 +27,9 @@ _DOUBLED: Final = re.compile(
     re.DOTALL,
 )
 """What quotes stand in: comments, names and raw texts, which stay as they are, and texts."""
+_NOT_FOUND: Final = re.compile(
+    r"TABLE_OR_VIEW_NOT_FOUND\] (?:The table or view (.+?) cannot be|Table or view not found: (.+))"
+)
 _PROMPT: Final = "sql> "
 _MORE: Final = "...> "
 
@@ -45,7 +48,8 @@ class Shell:
                 _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
                 self._made.add(view)
         spark = self._capture.spark
-        return _shown(spark.sql(_with_quotes(query) if writes_down(spark) else query))
+        with _views_named():
+            return _shown(spark.sql(_with_quotes(query) if writes_down(spark) else query))
 
     def show(self, query: str) -> None:
         """Print the answer to a query."""
@@ -57,6 +61,18 @@ class Shell:
             print(titled(f"{len(rows):,} rows", rows, self._capture.names))
         else:
             print("no rows")
+
+
+@contextmanager
+def _views_named() -> Iterator[None]:
+    """Turn what the engine says of a view that is not there into a `PipelineError` that names the others."""
+    try:
+        yield
+    except Exception as error:
+        if (found := _NOT_FOUND.search(str(error))) is None:
+            raise
+        name = (found[1] or found[2]).replace("`", "")
+        raise PipelineError(f"{name}: no such view{nearest(name, VIEWS)}") from None
 
 
 def _names(view: str, *queries: str) -> bool:

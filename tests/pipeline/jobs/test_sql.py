@@ -15,6 +15,7 @@ pytest.importorskip("cantools")
 
 from bus.names import Names
 from pipeline.engine.choice import SAIL, SPARK
+from pipeline.errors import PipelineError
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.sql import VIEWS
@@ -130,3 +131,14 @@ def test_a_text_may_have_quotes_in_it(
 ) -> None:
     assert run(spark, root, *(word for text in QUOTED for word in ("-e", f"SELECT {text}"))) == 0
     assert [[*row.values()][-1] for row in answers(capsys.readouterr().out)] == [*QUOTED.values()]
+
+
+@pytest.mark.engines(SPARK, SAIL)
+def test_a_view_that_is_not_there_is_named_with_those_that_are(spark: "SparkSession", root: Path) -> None:
+    for query, text in {
+        "SELECT * FROM frame": 'frame: no such view; did you mean "frames"?',
+        "SELECT 1 FROM frames JOIN `x y`": f"x y: no such view; known here: {', '.join(sorted(VIEWS))}",
+    }.items():
+        with pytest.raises(PipelineError) as told:
+            run(spark, root, "-e", query)
+        assert str(told.value) == text
