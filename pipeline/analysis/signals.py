@@ -167,14 +167,15 @@ def busiest(windows: "DataFrame", count: int) -> "DataFrame":
 
 
 class SignalPlace(NamedTuple):
-    """A signal where it was heard, and in which unit: how many values it has there, and whether they are
-    numbers."""
+    """A signal where it was heard, and in which unit: how many values it has there, whether they are
+    numbers, and the first of its texts, by the alphabet."""
 
     gateway: str
     bus: str
     unit: str
     rows: int
     are_numbers: bool
+    text: str | None = None
 
     def said(self) -> str:
         """Return the place as words."""
@@ -183,13 +184,18 @@ class SignalPlace(NamedTuple):
 
 def names_of(rows: "DataFrame") -> "dict[str, list[SignalPlace]]":
     """Return the names of the signals in long rows, in order, and where each was heard, most often first."""
-    counts = F.count(F.lit(1)).alias("rows"), F.count("value").alias("numbers")
+    counts = F.count(F.lit(1)).alias("rows"), F.count("value").alias("numbers"), F.min("text").alias("text")
     found = rows.groupBy(_name().alias("name"), *SignalPlace._fields[:3]).agg(*counts)
     names: dict[str, list[SignalPlace]] = {}
     for row in found.orderBy("name", F.desc("rows"), *SignalPlace._fields[:3]).limit(NAMES_MOST).collect():
-        heard = SignalPlace(row.gateway, row.bus, row.unit, row.rows, row.numbers > 0)
+        heard = SignalPlace(row.gateway, row.bus, row.unit, row.rows, row.numbers > 0, row.text)
         names.setdefault(row.name, []).append(heard)
     return names
+
+
+def names_in(rows: "DataFrame") -> set[str]:
+    """Return the names of the signals in rows that have `KEYS`, at most `NAMES_MOST`."""
+    return {row.name for row in rows.select(_name().alias("name")).distinct().limit(NAMES_MOST).collect()}
 
 
 def heard_at(rows: "DataFrame", places: "Mapping[str, SignalPlace]") -> "DataFrame":

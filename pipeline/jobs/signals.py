@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from bus.extras import absent
 from bus.needs import Library
 from capture.schema import Kind
 from pipeline.errors import PipelineError
+from pipeline.jobs import asked
 from pipeline.jobs.ranges import SPAN_MS, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 from pipeline.output import place
@@ -17,12 +17,10 @@ from pipeline.output.tables import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pipeline.signals.conditions import Condition
     from pipeline.signals.pieces import Source
     from pipeline.signals.wanted import Wanted
 
 _DELTA: Final = Library("deltalake", "deltalake", "tables")
-_SPANS_MOST: Final = 100_000
 
 
 def prepare(options: argparse.Namespace) -> None:
@@ -42,17 +40,8 @@ def prepare(options: argparse.Namespace) -> None:
             "--episodes: is a table of its own: leave out --output, --resample-ms and --stats"
         )
     if options.where:
-        _condition(options.where)
+        asked.condition(options.where)
     check(options)
-
-
-def _condition(text: str) -> "Condition":
-    from pipeline.signals.conditions import parse
-
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise PipelineError(f"--where: {error}") from None
 
 
 def decoding(options: argparse.Namespace) -> "Wanted":
@@ -64,7 +53,7 @@ def decoding(options: argparse.Namespace) -> "Wanted":
 
     given = list[tuple[tuple[int, ...], str]]()
     for word in options.form:
-        pattern, _, form = word.rpartition("=") if "=struct:" not in word else word.partition("=")
+        pattern, form = asked.form_of(word)
         tokens = tokens_of(pattern)
         if not pattern or tokens is None:
             raise PipelineError(f"--form {word}: give PATTERN=FORM, such as plant/temp=number")
@@ -96,7 +85,7 @@ def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Long
 
-    return done(_source(capture), complete(decoding(options), capture), Long())
+    return done(_source(capture), _told(options, capture), Long())
 
 
 def followed(options: argparse.Namespace, capture: OpenCapture) -> "Wanted":
@@ -114,7 +103,7 @@ def busiest(options: argparse.Namespace, capture: OpenCapture, seconds: float, c
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Bins
 
-    bins = done(_source(capture), complete(decoding(options), capture), Bins(round(seconds * 1e9)))
+    bins = done(_source(capture), _told(options, capture), Bins(round(seconds * 1e9)))
     return signals.busiest(cached(signals.resampled(bins)), count)
 
 
@@ -136,66 +125,38 @@ def complete(found: "Wanted", capture: OpenCapture, by_wire: bool = False) -> "W
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
-    source = _source(capture)
-    asked = complete(decoding(options), capture)._replace(ends=tuple(options.signal))
+    source, tell = _source(capture), Progress(quiet=False)
+    wanted = _told(options, capture)._replace(ends=tuple(options.signal))
     first = list[Table]()
     if options.where:
-        held, asked = _inside(options, source, asked, Progress(quiet=False))
+        held, wanted = asked.inside(options.where, source, wanted, tell)
         first = [Table("intervals", f"When {options.where}", held, options.limit)]
-    wanted = _episodes if options.episodes else _windows if options.resample_ms else _table
-    return [*first, wanted(options, capture, asked)]
+    made = _episodes if options.episodes else _windows if options.resample_ms else _table
+    return [*first, made(options, capture, wanted)]
 
 
-def _inside(
-    options: argparse.Namespace, source: "Source", asked: "Wanted", tell: Callable[[str], None]
-) -> "tuple[DataFrame, Wanted]":
-    """Find when a condition holds, and ask only for values of then. Of a signal that was heard at several
-    places, the values of one count, which is told. Raises `PipelineError` if no signal has a name of it, or
-    several have."""
-    from pipeline.analysis import signals
-    from pipeline.cache import cached
-    from pipeline.signals.conditions import parse
-    from pipeline.signals.pieces import done
-    from pipeline.signals.wanted import ends_with
-    from pipeline.signals.work import Long
-
-    condition = _condition(options.where)
-    rows = cached(done(source, asked._replace(ends=condition.names), Long()))
-    names, texts, places = signals.names_of(rows), set[str](), dict[str, signals.SignalPlace]()
-    for end in condition.names:
-        fits = [name for name in names if ends_with(name, end)]
-        if len(fits) != 1:
-            what = f"may be {' or '.join(fits[:5])}" if fits else "is no signal of the capture"
-            raise PipelineError(f"--where: {end} {what}")
-        its, *others = names[fits[0]]
-        places[fits[0]] = its
-        if others:
-            more = ", ".join(one.said() for one in others[:5])
-            choose = "--gateway, or --dbc WHERE=FILE, chooses"
-            tell(f"--where: {fits[0]} is that of {its.said()}; it is on {more} too ({choose})")
-        if not its.are_numbers:
-            texts.add(end)
-    held = signals.intervals(signals.heard_at(rows, places), parse(options.where, texts))
-    spans = [(row.start_ns, row.end_ns) for row in held.limit(_SPANS_MOST + 1).collect()]
-    if len(spans) > _SPANS_MOST:
-        raise PipelineError(
-            f"--where: it holds more than {_SPANS_MOST:,} times: ask for a part (--from, --to)"
-        )
-    return held, asked._replace(inside=tuple(spans))
+def _told(options: argparse.Namespace, capture: OpenCapture) -> "Wanted":
+    """Return what is wanted, and tell what is named there and the capture does not have."""
+    found = complete(decoding(options), capture)
+    for line in asked.unknown(options, found, capture):
+        Progress(quiet=False)(line)
+    return found
 
 
-def _episodes(options: argparse.Namespace, capture: OpenCapture, asked: "Wanted") -> Table:
+def _episodes(options: argparse.Namespace, capture: OpenCapture, wanted: "Wanted") -> Table:
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals.episodes import Episodes
     from pipeline.signals.pieces import done
 
-    parts = cached(done(_source(capture), asked, Episodes(options.gap_ms)))
+    source = _source(capture)
+    parts = cached(done(source, wanted, Episodes(options.gap_ms)))
+    asked.check_names(options.signal, source, wanted, parts)
     found = signals.episodes(parts, options.gap_ms)
     return Table("episodes", "Gaps of signals, and values out of range", found, options.limit)
 
 
-def _windows(options: argparse.Namespace, capture: OpenCapture, asked: "Wanted") -> Table:
+def _windows(options: argparse.Namespace, capture: OpenCapture, wanted: "Wanted") -> Table:
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals import output
@@ -203,27 +164,35 @@ def _windows(options: argparse.Namespace, capture: OpenCapture, asked: "Wanted")
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Bins
 
-    bins = done(_source(capture), asked, Bins(round(options.resample_ms * 1e6)))
-    windows = cached(signals.resampled(bins))
+    source = _source(capture)
+    windows = cached(signals.resampled(done(source, wanted, Bins(round(options.resample_ms * 1e6)))))
+    asked.check_names(options.signal, source, wanted, windows)
     if options.output:
         output.write_windows(windows, options.output, options.delta)
     return Table("windows", "Signals by window of time", windows.orderBy("start_ns", *KEYS), options.limit)
 
 
-def _table(options: argparse.Namespace, capture: OpenCapture, asked: "Wanted") -> Table:
+def _table(options: argparse.Namespace, capture: OpenCapture, wanted: "Wanted") -> Table:
     from pipeline.cache import cached
     from pipeline.signals import output
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Sums
 
     source = _source(capture)
+
+    def are_known(found: "DataFrame") -> None:
+        asked.check_names(options.signal, source, wanted, found)
+
     if options.output:
-        sums = output.write(source, asked, options.output, options.wide, options.delta, options.gap_ms)
+        sums = output.write(
+            source, wanted, options.output, options.wide, options.delta, options.gap_ms, are_known
+        )
     else:
-        sums = cached(done(source, asked, Sums(options.gap_ms)))
+        sums = cached(done(source, wanted, Sums(options.gap_ms)))
+        are_known(sums)
     has_can = options.dbc or any(row.kind == Kind.WIRE for row in capture.inventory())
-    if has_can and not (asked.ends or options.where) and not sums.head(1):
-        return _strangers(options, source, complete(asked, capture, by_wire=True))
+    if has_can and not (wanted.ends or options.where) and not sums.head(1):
+        return _strangers(options, source, complete(wanted, capture, by_wire=True))
     return _shown(options, sums, "signals", "Signals: how many values, when, and the last one")
 
 

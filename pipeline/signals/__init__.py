@@ -7,5 +7,5 @@ JSON, struct, `nmea`). `work` is done with blocks for each piece of a capture: l
 time; `episodes` are gaps and runs out of range. `table` writes files, and `output` puts them in place,
 `logged` in a Delta log. `pieces` spreads work over the workers of Spark, or over processes where the engine
 runs no Python.
-`conditions` are over several signals.
+`conditions` are over several signals, and `ends` of names are what a command knows signals by.
 """

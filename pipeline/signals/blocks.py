@@ -24,9 +24,10 @@ from bus.wire.pattern import token
 from capture.schema import Kind
 from pipeline.signals import forms
 from pipeline.signals.databases import Tokens
+from pipeline.signals.ends import ends_with
 from pipeline.signals.lists import Lists, coded, octets_of
 from pipeline.signals.places import RowPlace
-from pipeline.signals.wanted import Wanted, ends_with
+from pipeline.signals.wanted import Wanted
 
 COLUMNS: Final = ("ts_ns", "kind", "hub", "bus", "dir", "tokens", "payload")
 """The columns of a capture that a batch has."""

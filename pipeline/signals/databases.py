@@ -14,6 +14,7 @@ from bus.text import plain
 from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
 from pipeline.input.names import is_called
+from pipeline.signals.ends import ends_with
 
 ROOT: Final = "can"
 """The pattern in front of identifiers, where the names beside a capture tell no other."""
@@ -27,6 +28,11 @@ class Database(NamedTuple):
 
     where: str
     messages: tuple[Message, ...]
+
+    def has(self, end: str) -> bool:
+        """Return whether the name of a signal ends so, if it is in place: there it has a pattern in front."""
+        names = (f"{one.name}/{signal.name}" for one in self.messages for signal in one.signals)
+        return any(ends_with(name, end) or ends_with(end, name) for name in names)
 
     def is_on(self, bus: str) -> bool:
         """Return whether it is for the frames on the wire of a segment."""

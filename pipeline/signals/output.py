@@ -4,7 +4,7 @@ if it is asked for.
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from pyarrow.parquet import ParquetFile
@@ -66,9 +66,11 @@ def _foreign(store: Store, names: Iterable[str]) -> str | None:
 
 
 def write(
-    source: Source, wanted: Wanted, output: str, is_wide: bool, has_log: bool, gap_ms: float
-) -> "DataFrame":
-    """Write all values, and return the sums of batches. Old files are deleted when the new ones are there."""
+    source: Source, wanted: Wanted, output: str, is_wide: bool, has_log: bool, gap_ms: float,
+    check_sums: "Callable[[DataFrame], None]" = lambda _: None,
+) -> "DataFrame":  # fmt: skip
+    """Write all values, and return the sums of batches. Old files are deleted when the new ones are there;
+    these, if `check_sums` raises."""
     place = absolute(output)
     store, run = store_of(place), f"{time.time_ns():020d}"
     check(place)
@@ -76,6 +78,7 @@ def write(
     try:
         sums = cached(done(source, wanted, Files(place, run, is_wide, gap_ms)))
         sums.count()  # at this point they are written
+        check_sums(sums)
     except BaseException:
         _delete(store, (name for name in _rows_of(store) if name.rpartition("/")[2].startswith(run)))
         raise

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from bus.names import Names
 from bus.quantity.known import Quantities
 from pipeline.signals.databases import Database, Tokens
+from pipeline.signals.ends import ends_with
 from pipeline.signals.places import RowPlace
 
 
@@ -35,9 +36,3 @@ class Wanted(NamedTuple):
     def has(self, name: str) -> bool:
         """Return whether a signal is wanted, by its name."""
         return not self.ends or any(ends_with(name, end) for end in self.ends)
-
-
-def ends_with(name: str, end: str) -> bool:
-    """Return whether a name ends with these parts, whatever their case."""
-    name, end = name.casefold(), end.casefold()
-    return name == end or name.endswith(f"/{end}")
