@@ -7,13 +7,15 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyarrow import fs
 
 from capture import parquet
 from capture.files import CaptureError
+
+_SAID_MOST: Final = 300  # the address of a server stands at the end of what Amazon's library says
 
 
 class Store(Protocol):
@@ -150,4 +152,4 @@ def said(place: object, *more: type[Exception]) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException, *more) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CaptureError(f"{place}: {words.splitlines()[0][:200]}") from error
+        raise CaptureError(f"{place}: {words.splitlines()[0][:_SAID_MOST]}") from error

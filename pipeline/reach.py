@@ -3,9 +3,10 @@ trying for minutes, and then do not name what is dead."""
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from capture import by_url
 from pipeline.errors import PipelineError
@@ -16,6 +17,8 @@ _PORTS: Final = {"sc": CONNECT_PORT, "spark": 7077, "http": 80, "https": 443, "h
 hosts."""
 _REACH_S: Final = 5.0
 _STORES: Final = ("s3", "s3a")
+_NO_NETWORK: Final = "NETWORK_CONNECTION"
+"""The word of Amazon's library for a server that it did not find, or that did not answer."""
 
 
 def check(url: str) -> None:
@@ -64,3 +67,10 @@ def check_place(directory: str) -> None:
     """Check a directory by URL, unless a server that is asked by `SPARK_REMOTE` reads it."""
     if "://" in directory and not os.environ.get("SPARK_REMOTE"):
         check(directory)
+
+
+def is_cut_off(doubt: str, conf: Mapping[str, str]) -> bool:
+    """Return whether no engine of this machine will reach an object store either, by what our own look at it
+    said: it knows no proxy, of which the environment or settings of the engine (`conf`) may tell others."""
+    has_proxy = getproxies() or any("proxy" in f"{name} {value}".lower() for name, value in conf.items())
+    return _NO_NETWORK in doubt and not has_proxy

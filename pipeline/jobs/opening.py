@@ -86,6 +86,8 @@ def _opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     tell, warn = Progress(options.quiet), Progress(quiet=False)
     asked = ask(job, options)
     place = _place(asked)
+    if place.here and reach.is_cut_off(asked.doubt, place.conf):
+        raise CaptureError(asked.doubt)
     quick = asked.is_small and not job.follows
     local = session.start(place, quick, _REHEARSAL, lasting=job.follows)
     if local is not None:
