@@ -1,7 +1,8 @@
 """Files of the field into Parquet: frames a second of the wall and of the processor, and the memory.
 
-`python -m benchmarks.field_files [--frames N] [--format KEY ...]` makes a log of N frames, 2 ms apart in the
-mean, on two channels, and imports it in a process of its own.
+`python -m benchmarks.field_files [--frames N,M] [--format KEY ...]` makes logs of N and M frames, 2 ms apart
+in the mean, on two channels, and imports each in a process of its own. `--output docs/performance.md` writes
+a section of that page.
 """
 
 import argparse
@@ -10,13 +11,16 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from benchmarks import sections
+from benchmarks.report import machine
 from bus.wire.identifier import EXTENDED
 from capture.formats.table import BY_KEY
 from capture.frames import Frames
@@ -81,31 +85,41 @@ def imported_here(path: Path, directory: Path) -> Cost:
     return Cost(done.written / wall_s, done.written / cpu_s, memory_mib)
 
 
+def table(keys: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
+    """Measure each format with each number of frames, and yield the lines of a table."""
+    yield "| format | frames | frames/s | frames/s of processor | most memory, MiB | bytes a frame |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    with TemporaryDirectory() as place:
+        for key, count in product(keys, counts):
+            path = Path(place, f"log{next(iter(BY_KEY[key].suffixes), '.pcapng')}")
+            make(path, key, count)
+            cost, size = measured(path, Path(place, f"{key}-{count}")), path.stat().st_size / count
+            rates = f"{cost.wall:,.0f} | {cost.cpu:,.0f} | {cost.memory_mib:.0f}"
+            yield f"| {key} | {count:,} | {rates} | {size:.0f} |"
+            path.unlink()
+
+
+def numbers(text: str) -> list[int]:
+    return list(map(int, text.split(",")))
+
+
 def main() -> None:
     """Measure each format, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--frames", type=numbers, default=[1_000_000], metavar="N,M")
     parser.add_argument("--format", action="append", choices=DEFAULT)
+    parser.add_argument("--output", type=Path, metavar="PATH", help="the page whose section is written")
     parser.add_argument("--import", nargs=2, type=Path, dest="paths", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.paths:
         print(json.dumps(imported_here(*options.paths)._asdict()))
         return
-    print(
-        "| format | frames/s | frames/s of processor | most memory, MiB | bytes a frame |",
-        "|---|---:|---:|---:|---:|",
-        sep="\n",
-    )
-    with TemporaryDirectory() as place:
-        for key in options.format or DEFAULT:
-            path = Path(place, f"log{next(iter(BY_KEY[key].suffixes), '.pcapng')}")
-            make(path, key, options.frames)
-            cost, size = measured(path, Path(place, key)), path.stat().st_size / options.frames
-            print(
-                f"| {key} | {cost.wall:,.0f} | {cost.cpu:,.0f} | {cost.memory_mib:.0f} | {size:.0f} |",
-                flush=True,
-            )
-            path.unlink()
+    lines = list[str]()
+    for line in table(options.format or DEFAULT, options.frames):
+        print(line, flush=True)
+        lines.append(line)
+    if options.output:
+        sections.write("files", "benchmarks.field_files", "\n".join([machine(), "", *lines]), options.output)
 
 
 if __name__ == "__main__":

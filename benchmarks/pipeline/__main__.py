@@ -23,12 +23,14 @@ from typing import Any, Final
 from benchmarks import sections
 from benchmarks.command import Command, run_as_command
 from benchmarks.pipeline.engines import ENGINES, Answer
-from benchmarks.pipeline.page import Cold, Measured, Warm, markdown
+from benchmarks.pipeline.page import Cold, Measured, Warm, markdown, of_commands
 from tests.helpers.ports import free_port
 from tests.rigs.planted import CAPTURES, generate, plan_of
 
 MILLIONS: Final = (1, 5, 20)
 JOBS: Final = ("audit", "rates")
+TRIVIAL: Final = ("pipeline", "sql")
+"""The coldest job: a query that reads no row, so that its time is the start and the end of an engine."""
 REPEATS: Final = 5
 COMPILED: Final = 15  # short runs until Java has compiled all: it goes on for about ten
 
@@ -87,6 +89,9 @@ def commands(directory: Path, memory: str) -> dict[str, Cold]:
             words = [*_COMMAND, job, str(directory), "-q", "--no-resident", "--memory", memory]
             every[f"{engine} {job}"] = [*words, "--engine", engine]
         every[f"duckdb {job}"] = words_of("duckdb", [job], directory, memory, repeats=0)
+    for engine in ("spark", "sail"):
+        words = [*_COMMAND, *TRIVIAL, str(directory), "-q", "--no-resident", "--memory", memory]
+        every[f"{engine} `SELECT 1`"] = [*words, "--engine", engine, "-e", "SELECT 1"]
     return {name: min(cold(words) for _ in range(2)) for name, words in every.items()}
 
 
@@ -150,6 +155,17 @@ def measure(where: Path, options: Any) -> tuple[list[Measured], dict[int, dict[s
     return results, whole, connect
 
 
+def only_commands(where: Path, options: Any) -> str:
+    """Time the commands alone, of the first sort of captures."""
+    whole = {}
+    for size in options.millions:
+        directory = where / f"{size}m"
+        generate(directory, plan_of(options.sorts[0], size * 1_000_000))
+        whole[size] = commands(directory, options.spark_memory)
+        shutil.rmtree(directory)
+    return "\n".join(of_commands(options.sorts[0], whole, {}))
+
+
 def sizes(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
@@ -168,6 +184,7 @@ def parser() -> Command:
     made.add_argument(
         "--spark-memory", default="4g", help="Java's heap; Sail and DuckDB may hold as much (4g)"
     )
+    made.add_argument("--commands", action="store_true", help="only print the times of whole commands")
     made.add_output("the page (docs, for all sizes and sorts)")
     made.add_hidden("--inside", choices=ENGINES)
     made.add_hidden("--jobs", type=words, default=JOBS)
@@ -181,6 +198,9 @@ def main() -> int:
         inside(options.inside, options.jobs, options.directory, options.spark_memory, options.repeat)
         return 0
     with tempfile.TemporaryDirectory(prefix="buscoupler-bench-") as name:
+        if options.commands:
+            print(only_commands(Path(name), options))
+            return 0
         results, whole, connect = measure(Path(name), options)
     text = markdown(results, whole, connect, " ".join(sys.argv[1:]))
     is_whole = set(options.millions) >= set(MILLIONS) and options.sorts == CAPTURES

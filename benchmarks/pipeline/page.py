@@ -140,7 +140,7 @@ def markdown(
         f"load average at the end {os.getloadavg()[0]:.1f}. Captures with planted faults. "
         "The engines found the same faults, which the benchmark checks.", "",
         *_audits(results), *_works(results), *_aims(results), *_rates(first),
-        *_commands(first[0].sort, whole, connect),
+        *of_commands(first[0].sort, whole, connect),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -206,7 +206,10 @@ def _rates(results: Results) -> list[str]:
     ]  # fmt: skip
 
 
-def _commands(sort: str, whole: Mapping[int, Mapping[str, Cold]], connect: Mapping[str, float]) -> list[str]:
+def of_commands(
+    sort: str, whole: Mapping[int, Mapping[str, Cold]], connect: Mapping[str, float]
+) -> list[str]:
+    """Return the lines of the table of whole commands."""
     names = list(next(iter(whole.values())))
     rows = [f"| {name} | {' | '.join(str(one[name]) for one in whole.values())} |" for name in names]
     rows += [f"| {name} | {value:.1f} |{' |' * (len(whole) - 1)}" for name, value in connect.items()]

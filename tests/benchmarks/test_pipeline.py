@@ -1,6 +1,11 @@
 """The section about the cost of the jobs: its numbers beside the aims."""
 
-from benchmarks.pipeline.__main__ import digest
+from pathlib import Path
+
+import pytest
+
+from benchmarks.pipeline import __main__ as program
+from benchmarks.pipeline.__main__ import commands, digest
 from benchmarks.pipeline.page import Cold, Measured, Warm, aims, growth, markdown, skews
 
 
@@ -46,3 +51,10 @@ def test_answers_are_equal_in_any_order_and_differ_by_a_count() -> None:
     one = {"summary": [("lost", 2), ("echo", None)]}
     assert digest(one) == digest({"summary": [("echo", None), ("lost", 2)]})
     assert digest(one) != digest({"summary": [("lost", 3), ("echo", None)]})
+
+
+def test_beside_the_whole_commands_stands_the_coldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "cold", lambda words: Cold(float("SELECT 1" in words), 0.0))
+    found = commands(Path("capture"), "1g")
+    assert {name for name, one in found.items() if one.s} == {"spark `SELECT 1`", "sail `SELECT 1`"}
+    assert {"spark audit", "sail rates", "duckdb audit"} <= found.keys()
