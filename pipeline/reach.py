@@ -6,7 +6,6 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from capture import by_url
 from pipeline.errors import PipelineError
@@ -17,6 +16,7 @@ _PORTS: Final = {"sc": CONNECT_PORT, "spark": 7077, "http": 80, "https": 443, "h
 hosts."""
 _REACH_S: Final = 5.0
 _STORES: Final = ("s3", "s3a")
+_PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
 _NO_NETWORK: Final = "NETWORK_CONNECTION"
 """The word of Amazon's library for a server that it did not find, or that did not answer."""
 
@@ -72,5 +72,6 @@ def check_place(directory: str) -> None:
 def is_cut_off(doubt: str, conf: Mapping[str, str]) -> bool:
     """Return whether no engine of this machine will reach an object store either, by what our own look at it
     said: it knows no proxy, of which the environment or settings of the engine (`conf`) may tell others."""
-    has_proxy = getproxies() or any("proxy" in f"{name} {value}".lower() for name, value in conf.items())
+    known = any(name.lower() in _PROXIES for name in os.environ)
+    has_proxy = known or any("proxy" in f"{name} {value}".lower() for name, value in conf.items())
     return _NO_NETWORK in doubt and not has_proxy

@@ -135,7 +135,9 @@ def _no_texts(where: str, texts: Mapping[str, str]) -> Iterator[None]:
     """Turn what an engine says of a text where a number has to be into a `PipelineError` that names the
     signal. `texts` has one of each signal that has no numbers."""
     found = condition(where)
-    wrong = [name for at, name in enumerate(found.names) if name in texts and f"s{at}" in found.sql]
+    wrong = [
+        name for at, name in enumerate(found.names) if name in texts and re.search(rf"\bs{at}\b", found.sql)
+    ]
     try:
         yield
     except Exception as error:

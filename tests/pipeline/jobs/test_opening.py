@@ -1,5 +1,6 @@
 """A store that cannot be reached is told before an engine starts."""
 
+import os
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from capture.files import CaptureError
-from pipeline import jobs, reach
+from pipeline import jobs
 from pipeline.engine import session
 from pipeline.input import stored
 from pipeline.jobs.opening import opened
@@ -32,9 +33,8 @@ def without_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(stored, "listing", refuse)
     monkeypatch.setattr(session, "start", start)
-    for name in ("AWS_ENDPOINT_URL", "SPARK_REMOTE"):
+    for name in ("AWS_ENDPOINT_URL", "SPARK_REMOTE", *(one for one in os.environ if "proxy" in one.lower())):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(reach, "getproxies", dict)
 
 
 def begin(*words: str) -> None:
@@ -55,6 +55,6 @@ def test_a_store_that_is_not_reached_is_one_line_and_no_engine_starts(engine: st
 def test_behind_a_proxy_the_engine_tries_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Started):
         begin("--engine", "spark", "--conf", "spark.hadoop.fs.s3a.proxy.host=10.0.0.1")
-    monkeypatch.setattr(reach, "getproxies", lambda: {"https": "http://10.0.0.1:3128"})
+    monkeypatch.setenv("HTTPS_PROXY", "http://10.0.0.1:3128")
     with pytest.raises(Started):
         begin("--engine", "sail")

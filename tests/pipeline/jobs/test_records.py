@@ -26,6 +26,7 @@ def test_each_module_has_a_record_and_each_record_a_line() -> None:
         "runner",
         "opening",
         "words",
+        "asked",
         "rehearsal",
         "ranges",
     }
