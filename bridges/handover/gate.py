@@ -228,13 +228,16 @@ class Gate:
         self.purge()
         return True
 
-    def resume(self, since_s: float | None = None) -> int:
+    def resume(self, since_s: float | None = None, again: bool = False) -> int:
         """Send the frames that nobody has sent, then forward. Return their number.
 
-        `since_s`: when our turn began, where that was a while ago: messages that are held back have waited
-        since.
+        `again`: nobody else has forwarded since we did last, so what came since is due also where the window
+        does not hear what others send. `since_s`: when our turn began, where that was a while ago: messages
+        that are held back have waited since.
         """
         now = self._clock()
+        if not again:
+            self.window.concede()
         for side in self._sides if self.in_doubt() else ():
             if side.stops_in_doubt:
                 side.purge(IN_DOUBT)
@@ -264,10 +267,10 @@ class Gate:
         that are too old for us to send.
 
         Trunks know copies by their keys, except those of frames that each candidate stamps with a key of its
-        own.
+        own. On a side that is deaf no copy is heard, so what is equal there has come anew.
         """
         self._replayed_s, self._replayed = now, Counter()
-        sides = [(number, 1 << number, side.trunk) for number, side in enumerate(self._sides)]
+        sides = [(n, 1 << n, side.trunk) for n, side in enumerate(self._sides) if not side.deaf]
         own, start = self._private.to_bytes(4, "big"), 0 if self._stamps is None else ENVELOPE_BYTES
         for item in due:
             private = start > 0 and item.message[4:8] == own
@@ -292,9 +295,15 @@ class Gate:
 
     def pause(self) -> None:
         """Stop forwarding and listen instead. Messages queued in pipes still leave."""
+        if self.forwarding:
+            self.window.pause()
         self.forwarding = False
         self._replayed.clear()
         self._belated.end()
+
+    def concede(self) -> None:
+        """Know that another gateway forwards, or has: what came since our turn is no more for us alone."""
+        self.window.concede()
 
     def purge(self) -> None:
         """Take back waiting messages: another bridge may be sending them.

@@ -44,7 +44,7 @@ class Window:
     `origin` and `stamps`: how the active bridge stamps frames without envelopes; None where no side is a
     trunk. `private` stamps a frame for which `stamps` has no sure number. `seen` remembers keys, as the
     bridge does. `stats` is its ledger: offered = sent (at a takeover) + queued + dropped (`heard`, `stale`,
-    `full`).
+    `full`, `unheard`).
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class Window:
         self._heard = HeardFrames(count, size_bytes)
         self._number = 0  # of frames heard so far
         self._lag, self._out = Lag(), LastOut()
+        self._in_turn = False
 
     def revise(self, sides: Sequence[SideRules], places: Sequence[int | None], stamps: Stamps | None) -> None:
         """Change to other sides. `places`: for each old side its new number, None if it has gone.
@@ -78,7 +79,7 @@ class Window:
         for noted in list(self._heard.in_order()):
             due, noted.first = noted.due, placed(noted.first, places)
             noted.due, noted.awaited = moved(due, places), moved(noted.awaited, places)
-            noted.came = placed(noted.came, places)
+            noted.came, noted.ours = placed(noted.came, places), moved(noted.ours, places)
             if due and not noted.due:
                 self._settle("closed")
             if not noted.awaited:
@@ -180,7 +181,7 @@ class Window:
             if not noted.due:
                 self._settle("heard")
         elif not noted.void and self._sides.rules[side].inward(noted.frame):
-            self._owe(noted, noted.awaited & self._sides.hearing & self._sides.outward(noted.frame))
+            self._owe(noted, self._due_now(noted, noted.awaited & self._sides.outward(noted.frame)))
             noted.came = side
         if not noted.awaited:
             self._heard.remove(noted)
@@ -195,11 +196,25 @@ class Window:
         frame, others = noted.frame, ~(1 << side)
         outward = self._sides.outward(frame)
         admitted = self._sides.rules[side].inward(frame)
-        due = outward & others & self._sides.hearing if admitted and not self._sides.rules[side].anew else 0
-        early = self._sides.inward(frame) & others if outward >> side & 1 else 0
+        due = self._due_now(noted, outward & others, self._sides.rules[side].anew) if admitted else 0
+        early = self._early_at(side, frame)
         refused = "pattern" if is_frame(frame) else NO_FRAME
         noted.came, noted.first = side if admitted else -1, side
         return self._put(noted, due, due | early, "standby" if admitted else refused)
+
+    def _due_now(self, noted: Noted, wanted: int, anew: bool = False) -> int:
+        """Return where a frame is due of the sides that want it: in our own turn, everywhere."""
+        heard = 0 if anew else wanted & self._sides.hearing
+        if not self._in_turn:
+            return heard
+        noted.ours = wanted & ~heard
+        return wanted
+
+    def _early_at(self, side: int, frame: bytes) -> int:
+        """Return the sides where the original of a frame may yet come in, if this is the copy on a side."""
+        if side < 0 or not self._sides.outward(frame) >> side & 1:
+            return 0
+        return self._sides.inward(frame) & ~(1 << side)
 
     def _note_ours(self, side: int, noted: Noted) -> str:
         """Note a frame that the active bridge stamped first: its original is heard later, or never."""
@@ -268,6 +283,31 @@ class Window:
         key, named = envelope.key, envelope.origin not in self._own_origins
         return Noted(frame, key, named, envelope.hops, now)
 
+    def pause(self) -> None:
+        """Hear what comes in our own turn, which has stopped. Until another begins, only we can send it, so
+        it is due also where a standby cannot tell what was sent."""
+        self._in_turn = True
+
+    def concede(self) -> None:
+        """Know that another gateway has its turn: what only we could have sent, it has sent or not, unheard.
+
+        A frame that is due nowhere else is given up, counted as `unheard`.
+        """
+        if not self._in_turn:
+            return
+        self._in_turn = False
+        for noted in [one for one in self._heard.in_order() if one.ours]:
+            self._disown(noted)
+
+    def _disown(self, noted: Noted) -> None:
+        was_due, ours, noted.ours = noted.due, noted.ours, 0
+        noted.due &= ~ours
+        noted.awaited &= ~ours | self._early_at(noted.first, noted.frame)
+        if was_due and not noted.due:
+            self._settle("unheard")
+        if not noted.awaited:
+            self._heard.remove(noted)
+
     def advance(self, now: float) -> None:
         """Give up frames that are too old at `now`, counted as `stale`. Call it once a batch."""
         self._seen.advance(now)
@@ -295,6 +335,7 @@ class Window:
         self.stats.queued -= count
         self._out.clear()
         self._heard.clear()
+        self._in_turn = False
         return due
 
     def _withhold(self, now: float) -> None:

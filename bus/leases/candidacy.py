@@ -38,7 +38,8 @@ class Gate(Protocol):
 
     def noted(self) -> Mapping[str, int]: ...
     def pause(self) -> None: ...
-    def resume(self, since_s: float | None = None) -> int: ...
+    def resume(self, since_s: float | None = None, again: bool = False) -> int: ...
+    def concede(self) -> None: ...
     def purge(self) -> None: ...
     def blind(self, before_s: float) -> None: ...
     def lag_s(self) -> float: ...
@@ -249,6 +250,8 @@ class Candidacy:
         if (state := self.candidate.state) != self._state:
             was, self._state = self._state, state
             self._changed(was, state)
+        if self._other_acted:
+            self.gate.concede()
         if self.candidate.asked_to_resign and self._resigning_s is None and not self._catch_up.is_on:
             self._begin_to_resign()
 
@@ -324,9 +327,11 @@ class Candidacy:
     def _forward(self) -> None:
         if self._catch_up.is_on or self.resigning or self.gate.forwarding:
             return
-        count = self.gate.resume(self._granted_s if self._began else None)
+        is_same = not self._began or self.candidate.epoch == self._epoch
+        again = is_same and not self._other_acted
+        count = self.gate.resume(self._granted_s if self._began else None, again)
         stale = self.gate.noted().get("stale", 0)
-        if self._began and self.candidate.epoch == self._epoch:
+        if self._began and is_same:
             self._began = False
             words = f"forwards again: nobody has taken over (replayed {count}, stale {stale})"
             self._tell(words, logging.INFO)

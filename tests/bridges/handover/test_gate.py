@@ -18,7 +18,7 @@ from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack, unpack
 from tests.bridges.handover.gate_support import SETUPS, Clock, Copy, Medium, Station, World, come_in
-from tests.bridges.support import recorder
+from tests.bridges.support import recorder, say
 
 
 @pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
@@ -310,3 +310,18 @@ def test_what_the_other_had_queued_and_comes_late_does_not_go_back_to_its_sender
 
 def test_one_candidate_costs_a_bridge_nothing() -> None:
     assert Bridge("x", 1).gate is None
+
+
+def test_what_comes_back_from_where_no_other_gateway_is_heard_is_no_copy_of_what_was_sent_again() -> None:
+    bridge = Bridge("x", 1, clock=Clock())
+    sides = bridge.side("near", Policy()), bridge.side("device", Policy(deaf=True))
+    gate = bridge.stand_by(lambda _: True)
+    near, device = (recorder(side) for side in sides)
+    frame = pack(1, (7, 1), b"echoed")
+    gate.resume()
+    gate.pause()
+    say(sides[0], near, frame)
+    assert gate.resume(again=True) == 1
+    assert device.messages == [frame]
+    say(sides[1], device, frame)
+    assert near.messages == [frame]

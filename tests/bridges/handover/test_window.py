@@ -128,6 +128,38 @@ def test_nothing_is_kept_for_a_side_where_the_active_one_is_not_heard() -> None:
     assert heard.replay(1.0) == []
 
 
+@pytest.mark.parametrize(("deaf", "anew"), [(True, False), (False, True)])
+def test_what_came_in_our_own_turn_is_due_there_too_until_another_has_its_turn(
+    deaf: bool, anew: bool
+) -> None:
+    sides = [SideRules(every, every, anew=anew), SideRules(none, every, deaf=deaf)]
+    heard = Window(sides, 1, Seen())
+    heard.pause()
+    heard.hear(0, READING, 1.0)
+    heard.hear(0, OTHER, 1.1)
+    assert [(one.sides, one.message) for one in heard.replay(1.2)] == [(2, READING), (2, OTHER)]
+    heard.pause()
+    heard.hear(0, READING, 2.0)
+    heard.concede()
+    heard.hear(0, OTHER, 2.1)
+    assert heard.replay(2.2) == []
+    assert len(heard) == 0
+    assert heard.stats.dropped == {"unheard": 1}
+    assert heard.stats.balance() == 0
+
+
+def test_what_is_conceded_on_one_side_is_due_on_the_others_all_the_same() -> None:
+    sides = [SideRules(every, every), SideRules(every, every), SideRules(every, every, deaf=True)]
+    heard = Window(sides, 1, Seen())
+    heard.pause()
+    heard.hear(0, READING, 1.0)
+    places = [2, 1, 0]  # the sides in another order
+    heard.revise(list(reversed(sides)), places, None)
+    heard.concede()
+    assert [one.sides for one in heard.replay(1.1)] == [0b010]
+    assert heard.stats.dropped == {}
+
+
 @pytest.mark.parametrize("copy_first", [True, False])
 @pytest.mark.parametrize("trunk", [True, False])
 def test_nor_where_its_copy_on_a_third_side_comes_before_the_original(trunk: bool, copy_first: bool) -> None:

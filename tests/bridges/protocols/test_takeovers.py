@@ -145,9 +145,9 @@ def test_what_is_older_or_not_to_be_replayed_is_lost_and_nothing_doubled(
 class Panel:
     """One copy of a bridge between a multicast group and a device of text lines, on a line of its own."""
 
-    def __init__(self, group: MulticastWire) -> None:
+    def __init__(self, group: MulticastWire, replay: bool = True) -> None:
         loop, line = asyncio.get_running_loop(), SerialLine(1_000_000)
-        self.may, record = False, Lines(receive=("says",), send=("show",))
+        self.may, record = False, Lines(receive=("says",), send=("show",), replay=replay)
         self.bridge = Bridge("x", 7, clock=loop.time)
         sides = self.bridge.side("group"), self.bridge.side("line", policy(record))
         self.gate = self.bridge.stand_by(lambda _: self.may)
@@ -159,9 +159,14 @@ class Panel:
         self.end: Link = line.speaking(Lines(receive=("shown",), send=("told",)))
         self.end.open(self.device, loop)
 
-    def promote(self) -> None:
+    def promote(self, again: bool = False) -> None:
         self.may = True
-        self.gate.resume()
+        self.gate.resume(again=again)
+
+    def fence(self) -> None:
+        self.may = False
+        self.gate.pause()
+        self.gate.purge()
 
     def die(self) -> None:
         self.may = False
@@ -205,3 +210,46 @@ def test_lines_come_in_once_each_and_what_was_on_its_way_to_the_device_is_lost_n
     assert [one for one in shown if one in seen] == seen  # in order, each once
     assert lost == shown[30 : 30 + len(lost)]
     assert abs(len(lost) - pause_s / 0.004) <= 2
+
+
+async def fenced(pause_s: float, again: bool, replay: bool) -> tuple[list[bytes], dict[str, int]]:
+    """Fence a gateway alone for a while. Return what its device was shown, and what was given up."""
+    group, program = MulticastWire(), Hub("program")
+    ear, end = recorder(program), group.link()
+    end.open(program, asyncio.get_running_loop())
+    one = Panel(group, replay)
+    links = [end, *one.links, one.end]
+    await until(lambda: all(link.state == "up" for link in links))
+    one.promote()
+    for number in range(60):
+        if number == 20:
+            one.fence()
+            asyncio.get_running_loop().call_later(pause_s, one.promote, again)
+        say(program, ear, pack(1, Pattern("show"), b"%d" % number))
+        await asyncio.sleep(0.004)
+    await asyncio.sleep(0.5)
+    for link in links:
+        link.close()
+    assert one.gate.window.stats.balance() == 0
+    return [unpack(message).data for message in one.seen.messages], dict(one.gate.window.stats.dropped)
+
+
+def test_lines_that_came_while_a_gateway_was_fenced_leave_when_it_goes_on_and_nobody_has_taken_over() -> None:
+    seen, dropped = run(fenced(0.06, again=True, replay=True))
+    assert seen == [b"%d" % number for number in range(60)]
+    assert not dropped
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "again", "replay", "reason"),
+    [(0.12, True, True, "stale"), (0.06, True, False, "stale"), (0.06, False, True, "unheard")],
+)
+def test_those_that_are_older_or_that_another_may_have_sent_are_counted(
+    pause_s: float, again: bool, replay: bool, reason: str
+) -> None:
+    seen, dropped = run(fenced(pause_s, again, replay))
+    missing = [number for number in range(60) if b"%d" % number not in seen]
+    assert missing == list(range(20, 20 + len(missing)))
+    assert seen == [b"%d" % number for number in range(60) if number not in missing]
+    assert dropped == {reason: len(missing)}
+    assert missing

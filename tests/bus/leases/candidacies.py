@@ -67,8 +67,11 @@ class Told:
     def purge(self) -> None:
         pass
 
-    def resume(self, since_s: float | None = None) -> int:
+    def resume(self, since_s: float | None = None, again: bool = False) -> int:
         return 0
+
+    def concede(self) -> None:
+        pass
 
     def queued(self) -> int:
         return 0

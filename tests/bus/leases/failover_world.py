@@ -255,10 +255,13 @@ class Door:
     def pause(self) -> None:
         self.forwarding = False
 
-    def resume(self, since_s: float | None = None) -> int:
+    def resume(self, since_s: float | None = None, again: bool = False) -> int:
         self.forwarding = True
-        self.told.append(("resume", self.world.now))
+        self.told.append(("again" if again else "resume", self.world.now))
         return 0
+
+    def concede(self) -> None:
+        self.told.append(("conceded", self.world.now))
 
     def queued(self) -> int:
         return int(self.world.now < self.busy_s)

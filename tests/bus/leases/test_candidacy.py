@@ -287,3 +287,25 @@ def test_answers_that_waited_while_the_process_was_stopped_make_no_lease_longer(
     candidate.pace.answered(1.45, loop.now)
     loop.run(0.5)
     assert candidate.pace.judge(loop.now) == 250
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["nobody else", "another"])
+def test_a_gate_is_told_whether_another_has_forwarded_since_its_own_turn(other: bool) -> None:
+    world = World(3, 1, 2)
+    world.run(2.0)
+    (first,) = world.forwarding()
+    one = world.gateways[first]
+    if not other:
+        world.kill(1 - first)
+    one.gate.told.clear()
+    world.stall(first, 0)
+    world.run(1.0)
+    assert one.candidate.state in ("fenced", "standby")
+    world.flow(first, 0)
+    world.run(0.5)
+    world.kill(1 - first)
+    world.run(1.0)
+    assert world.forwarding() == [first]
+    told = [what for what, _ in one.gate.told]
+    assert ("conceded" in told) == other
+    assert told[-1] == ("resume" if other else "again")

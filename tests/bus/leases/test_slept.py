@@ -87,5 +87,5 @@ def test_a_holder_that_slept_trusts_what_waited_unless_another_forwarded_meanwhi
     world.run(3.0)
     assert world.forwarding() == [first]
     assert [what for what, at_s in one.gate.told if at_s >= woke_s] == (
-        ["blind", "resume"] if other_forwards else ["resume"]
+        ["blind", "resume"] if other_forwards else ["again"]
     )
