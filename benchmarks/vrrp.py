@@ -59,6 +59,7 @@ connection: &line
 """
 _CLIENT, _DEVICE = 1, 2
 _DIAL_S: Final = 0.02  # between two attempts of the client
+_SILENT_S: Final = 0.5  # after which the client gives a connection up: something comes all the time
 _SETTLE_S: Final = 1.0
 
 
@@ -152,7 +153,11 @@ class Talker(Notes):
 
 
 class Client(Talker):
-    """A client that dials the address again whenever its connection ends, as a user's program does."""
+    """A client that dials the address again when its connection ends or is silent, as a user's program does.
+
+    A host without power ends no connection. TCP would find the other host seconds after it has the address,
+    when it next sends again what was lost.
+    """
 
     def __init__(self, line: Line) -> None:
         super().__init__(_CLIENT)
@@ -167,7 +172,7 @@ class Client(Talker):
                 async with asyncio.timeout(0.2):
                     reader, self._writer = await asyncio.open_connection(ADDRESS, PORT)
                 self._rest = b""
-                while data := await reader.read(65536):
+                while data := await asyncio.wait_for(reader.read(65536), _SILENT_S):
                     self.hear(data)
             self._hang_up()
             await asyncio.sleep(_DIAL_S)
