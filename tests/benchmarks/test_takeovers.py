@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 
 from benchmarks import takeovers
 from benchmarks.soak import _table
-from tests.rigs.takeovers.load import Outcome
+from tests.rigs.takeovers.load import Load, Outcome
+from tests.rigs.takeovers.relays import Relay
 from tests.rigs.takeovers.rig import Program, Rig
-from tests.rigs.takeovers.trial import told
+from tests.rigs.takeovers.stations import Notes
+from tests.rigs.takeovers.trial import Trial, told
 
 
 @pytest.mark.parametrize("error", [TimeoutError("calm before kill"), KeyboardInterrupt()])
@@ -46,6 +49,27 @@ def test_a_loss_is_told_with_the_counters_that_explain_it_and_what_none_explains
     assert "| quiet | 0 | 0 |" in "\n".join(_table(1, [one]))
     (row,) = (line.split() for line in takeovers.table({"x": [one]}).splitlines() if "freeze" in line)
     assert row == ["x", "freeze", "1", "9", "5", "2", "0", "0", "0", "0", "0"]
+
+
+class Soon(random.Random):
+    """Chance that waits for nothing."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.0
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_a_partition_is_between_a_gateway_and_what_its_forwarding_depends_on(
+    parallel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled, healed = list[int](), list[int]()
+    monkeypatch.setattr(Relay, "stall", lambda relay: stalled.append(relay.port))
+    monkeypatch.setattr(Relay, "heal", lambda relay: healed.append(relay.port))
+    rig = Rig(tmp_path, "can", True, parallel=parallel)
+    active, other = (Program(tmp_path, name, state="active") for name in ("gw-a", "gw-b"))
+    await Trial(rig, Load(Notes(1), Notes(2), 1), Soon()).partition(active, other)
+    brokers = [relay.port for relay in rig.broker_relays["gw-a"]]
+    assert stalled == healed == (rig.links["gw-a"].ports if parallel else brokers)
 
 
 async def test_a_broker_that_is_not_seen_to_start_is_in_reach_all_the_same(

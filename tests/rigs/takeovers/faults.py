@@ -58,4 +58,4 @@ class Faults(ABC, Generic[Hit, Done]):
 
     @abstractmethod
     def partition(self, *args: Hit.args, **kwargs: Hit.kwargs) -> Done:
-        """Let nothing pass between its gateway and the brokers."""
+        """Let nothing pass between its gateway and the brokers; or its trunk, where all forward."""

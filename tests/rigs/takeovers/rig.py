@@ -9,6 +9,7 @@ import sys
 import time
 from asyncio import Task
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,11 @@ class Rig:
         for names in (("hub", *BROKERS), _GATEWAYS):  # a relay closes like a broker of 2015 if there is none
             await asyncio.gather(*(self.programs[name].start() for name in names))
         await until(lambda: self.active() is not None and self.standby_ready(), what="the first lease")
+
+    def vital_relays(self, name: str) -> Sequence[Relay]:
+        """Return the relays by whose silence another gateway must do the work: to the brokers, or where both
+        forward, and ask none, those of the link."""
+        return self.links[name].relays if self.failover == "parallel" else self.broker_relays[name]
 
     async def kill_broker(self, name: str) -> None:
         """Kill a broker. Its relays refuse connections at the same moment, as its machine would."""

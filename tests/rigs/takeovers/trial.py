@@ -132,7 +132,7 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         await asyncio.gather(self.rig.start_broker(name), active.start())
 
     async def partition(self, active: Program, other: Program) -> None:
-        before, relays = other.takeovers, self.rig.broker_relays[active.gateway]
+        before, relays = other.takeovers, self.rig.vital_relays(active.gateway)
         for relay in relays:
             relay.stall()
         try:
