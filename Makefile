@@ -122,6 +122,7 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.syndication
 	$(BIN)/python -m benchmarks.catalog
 	$(BIN)/python -m benchmarks.round_trips
+	$(BIN)/python -m benchmarks.can_cost
 
 # The node in C on every core that Debian has a compiler for: sizes and their bounds, and checkers of its source.
 cnode: .venv/dev
