@@ -63,12 +63,14 @@ def cut(message: bytes, datagram_bytes: int) -> list[bytes]:
 
 
 class _Slot:
-    __slots__ = ("began_s", "frame", "missing")
+    """A message that is unfinished; `repeated`: it was complete when this copy of it began."""
 
-    def __init__(self, size: int, began_s: float) -> None:
+    __slots__ = ("began_s", "frame", "missing", "repeated")
+
+    def __init__(self, size: int, began_s: float, repeated: bool) -> None:
         self.frame = bytearray(size)
         self.missing = bytearray(b"\1" * size)
-        self.began_s = began_s
+        self.began_s, self.repeated = began_s, repeated
 
 
 class Reassembly:
@@ -111,7 +113,7 @@ class Reassembly:
     def _open(self, key: Key, size: int, now_s: float) -> _Slot:
         if len(self._slots) >= OPEN_MAX:
             self._give_up(self._greediest(key[0]), "fragment overflow")
-        slot = self._slots[key] = _Slot(size, now_s)
+        slot = self._slots[key] = _Slot(size, now_s, key in self._done)
         self._hosts[_host(key[0])] += 1
         self._senders[key[0]] += 1
         return slot
@@ -150,8 +152,7 @@ class Reassembly:
 
     def _give_up(self, key: Key, reason: str) -> None:
         """Forget an unfinished message. A late copy from a complete one is not counted as lost."""
-        self._take(key)
-        self._reject("fragment repeated" if key in self._done else reason)
+        self._reject("fragment repeated" if self._take(key).repeated else reason)
 
     def _reject(self, reason: str) -> None:
         self.rejected[reason] = self.rejected.get(reason, 0) + 1

@@ -190,3 +190,13 @@ def test_a_late_copy_of_the_last_64_messages_is_known() -> None:
     added(into, pieces(0)[0], now_s=2.0)
     into.expire(4.0)
     assert into.rejected == {"fragment repeated": 1, "fragment timeout": 1}
+
+
+def test_a_late_copy_is_known_however_many_messages_follow_it_within_its_second() -> None:
+    into = reassembly()
+    for number in range(200):
+        assert len(added(into, *pieces(number), now_s=number / 1000)) == 1
+        if number % 10 == 0:
+            added(into, pieces(number)[1], now_s=number / 1000)
+    into.expire(9.0)
+    assert into.rejected == {"fragment repeated": 20}
