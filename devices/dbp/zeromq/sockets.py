@@ -25,6 +25,8 @@ Kind = Literal["router", "dealer", "pub", "xpub", "sub"]
 Watcher = Callable[[Literal["in", "out"], Sequence[bytes], str], object]
 """Called with the direction of each message, its frames, and the host of its sender, "" for our own."""
 GONE: Final = "gone before its turn"
+BROKEN_OFF: Final = "another mechanism or type of socket?"
+"""Said of a peer that begins a handshake and ends it: so does libzmq, silently, where these do not fit."""
 log = logging.getLogger("buscoupler.zeromq")
 
 
@@ -229,6 +231,8 @@ class Socket:
         self._dialled.discard(connection)
         if peer is not None:
             self.misfit = connection.decoder.fault or self.misfit
+        elif self._is_open and _broke_off(connection):
+            self._reject(BROKEN_OFF, connection.host, 1, connection.fault)
         self._tell([Message(frames, "") for frames in self._pattern.leave(connection)])
         if peer is not None and self._is_open:
             self._lost(peer.name)
@@ -263,6 +267,12 @@ class Socket:
             connection.close(CLOSED_HERE)
         self._dialers.clear()
         self._listener.close()
+
+
+def _broke_off(connection: Connection) -> bool:
+    """Tell whether a peer has begun a handshake, and neither ended it nor been refused for what it said."""
+    decoder = connection.decoder
+    return not connection.greeted and connection.objects > 0 and not (decoder.fault or decoder.waiting)
 
 
 def _serving(limits: Limits) -> serving.Limits:

@@ -33,6 +33,13 @@ class Foreign:
     def identify(self, identity: bytes) -> None:
         self._socket.setsockopt(zmq.IDENTITY, identity)
 
+    def lock(self) -> None:
+        """Ask for the mechanism CURVE, with the public key of nobody in particular."""
+        public, secret = zmq.curve_keypair()
+        self._socket.setsockopt(zmq.CURVE_SERVERKEY, public)
+        self._socket.setsockopt(zmq.CURVE_PUBLICKEY, public)
+        self._socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
+
     def subscribe(self, topic: bytes) -> None:
         self._socket.setsockopt(zmq.SUBSCRIBE, topic)
 

@@ -11,7 +11,7 @@ from bus.errors import LinkError
 from bus.transports import binding
 from devices.dbp.zeromq import zmtp
 from devices.dbp.zeromq.limits import Limits
-from devices.dbp.zeromq.sockets import Kind, Message, Socket
+from devices.dbp.zeromq.sockets import BROKEN_OFF, Kind, Message, Socket
 from tests.devices.dbp.zeromq.foreign import Foreign
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
@@ -177,6 +177,31 @@ async def test_a_name_that_a_peer_has_chosen_belongs_to_the_first(house: House) 
     await until(lambda: router.rejected == {"identity taken": 1})
     router.send([b"node", b"answer"])
     await until(lambda: first.heard == [[b"answer"]])
+
+
+@pytest.mark.parametrize("kind", ["pub", "sub", "pull", "pair"])
+async def test_a_peer_that_finds_our_type_of_socket_unfit_is_counted(house: House, kind: str) -> None:
+    router, misfit = house.ours("router"), house.foreign(kind)
+    misfit.connect(HOST, router.bind(HOST, 0))
+    await until(lambda: router.rejected.get(BROKEN_OFF, 0) > 0)
+    assert not router.peers
+
+
+async def test_a_peer_with_another_mechanism_is_counted(house: House) -> None:
+    router, secret = house.ours("router"), house.foreign("dealer")
+    secret.lock()
+    secret.connect(HOST, router.bind(HOST, 0))
+    await until(lambda: router.rejected.get(BROKEN_OFF, 0) > 0)
+    assert not router.peers
+
+
+async def test_a_peer_that_says_nothing_behind_its_signature_is_counted_once(house: House) -> None:
+    router = house.ours("router")
+    port = router.bind(HOST, 0)
+    with socket.create_connection((HOST, port)) as peer:
+        peer.sendall(zmtp.GREETING[:10])
+        await asyncio.to_thread(peer.recv, 64)
+    await until(lambda: router.rejected == {BROKEN_OFF: 1})
 
 
 async def test_what_is_for_nobody_is_dropped_and_counted(house: House) -> None:
