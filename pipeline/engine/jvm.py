@@ -93,6 +93,14 @@ def prepare() -> None:
     import pyspark.testing.utils  # noqa: F401
 
 
+def hush() -> None:
+    """Keep pyspark from writing what it raises to the terminal too, with pages of stacks."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def point_to(port: int, secret: str) -> None:
     """Let pyspark find a Java by the environment."""
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)

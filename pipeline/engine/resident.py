@@ -20,7 +20,16 @@ from bus.machine.permissions import make_private
 from pipeline import cache
 from pipeline.engine import java
 from pipeline.engine.archives import archive
-from pipeline.engine.jvm import START_S, forget_gateway, last_words, point_to, prepare, same_interrupts, until
+from pipeline.engine.jvm import (
+    START_S,
+    forget_gateway,
+    hush,
+    last_words,
+    point_to,
+    prepare,
+    same_interrupts,
+    until,
+)
 from pipeline.engine.server import IDLE_S, LOG, USE, Server, directory, load, stop, took
 from pipeline.errors import PipelineError
 
@@ -130,6 +139,7 @@ def session_in() -> "Iterator[SparkSession]":
 
     from pipeline.engine.lookups import remember
 
+    hush()
     gateway = launch_gateway()  # type: ignore[no-untyped-call]  # that is there: it launches none
     SparkContext._ensure_initialized(gateway=gateway)
     remember()

@@ -17,7 +17,7 @@ from bus.urls import is_loopback
 from pipeline import cache, reach
 from pipeline.engine import java, resident, server
 from pipeline.engine.choice import Where
-from pipeline.engine.jvm import GIVES_BACK, PARALLEL, Jvm, same_interrupts
+from pipeline.engine.jvm import GIVES_BACK, PARALLEL, Jvm, hush, same_interrupts
 from pipeline.engine.resident import Resident
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
@@ -194,6 +194,7 @@ def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":
     """Make the session of a place with these settings of Spark."""
     from pyspark.sql import SparkSession
 
+    hush()
     builder = SparkSession.builder.appName("buscoupler")
     if where.remote:
         builder = builder.remote(with_token(where.remote))

@@ -101,6 +101,7 @@ def test_signals_are_joined_as_of_a_time_as_the_page_says(
     assert found == [(START_NS + (10 * n + 5) * MS, float(n), 10.0 * n) for n in range(4)]
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_a_shell_goes_on_after_a_wrong_query(
     spark: "SparkSession", root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
