@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from bridges.handover.stamps import Stamps
 
-LIFE_S = 0.25
-"""A number waits for its frame for so long, or up to twice as long."""
+LIFE_S = 1.0
+"""A number waits for its frame for so long, or up to twice as long: a busy machine may stop us in between."""
 APART_S = 0.03
 """A frame and its copy come no further apart than this, but for a fault."""
 CAP = 16384

@@ -199,6 +199,18 @@ def test_what_did_not_get_out_without_an_envelope_may_be_sent_by_another_with_on
     assert heard.replay(1000.0) == []
 
 
+def test_equal_frames_get_the_numbers_of_their_copies_after_a_stall_between_both() -> None:
+    """A busy machine stops a gateway for up to some tenths of a second behind the copies that it has read."""
+    copies, first = EarlyCopies(Stamps()), crc32(READING)
+    copies.advance(1000.0)
+    assert copies.take(READING) == first
+    numbers = [first + further for further in range(1, 41)]
+    for number in numbers:
+        copies.heard(READING, number)
+    copies.advance(1000.9)
+    assert [copies.take(READING) for _ in numbers] == numbers
+
+
 def test_copies_of_large_messages_that_come_early_are_known_and_not_kept() -> None:
     copies, stamped = EarlyCopies(Stamps()), Stamps()
     for now in (-20.0, 0.0):
