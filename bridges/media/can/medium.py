@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from bridges.items import EXTENDED, FD
+from bridges.media.can.adapters import strange, uncoded
 from bridges.media.can.codec import SUBJECT_DEFAULT, frame_seconds, transfer_seconds
 from bridges.media.can.subjects import COMPACT_BYTES
 from bus.confined import Confined
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Problem, Taken, Word
 from bridges.media.subject import RESERVED_FROM, Subject
-from bus.text import closest
 from bus.wire.envelope import ENVELOPE_BYTES
 from bus.wire.frame import FRAME_BYTES_MIN
 from bus.wire.notation import text_of
@@ -40,21 +40,11 @@ _OF_GROUPS: Final = {"hop_limit": 255, "port": 65_535}
 """The options of `udp_multicast`, and their most."""
 GATHER_MS = 5
 _SUBJECTS_MAX = 1024
-_LIKE: Final = 0.8  # two names that are so like each other are one, misspelt
 UDP_PORT = 43113  # the default port of udp_multicast
 
 
 _ON_SERIAL: Final = ("slcan", "serial", "seeedstudio", "robotell")
 """The interfaces of python-can that open a serial port."""
-INTERFACES: Final = (
-    "canalystii", "cantact", "etas", "gs_usb", "iscan", "ixxat", "kvaser", "neousys", "neovi",
-    "nican", "nixnet", "pcan", "robotell", "seeedstudio", "serial", "slcan", "socketcan", "socketcand",
-    "systec", "udp_multicast", "usb2can", "vector", "virtual",
-)  # fmt: skip
-"""The interfaces that python-can has itself; packages can add more."""
-SLCAN_RATES: Final = (10_000, 20_000, 50_000, 83_300, 100_000, 125_000, 250_000, 500_000, 750_000, 1_000_000)
-SLCAN_DATA_RATES: Final = (2_000_000, 5_000_000)
-"""The bit rates, nominal and of data, that slcan has codes for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,20 +162,6 @@ class Can(Medium):
             if type(value) is not int or not 0 <= value <= _OF_GROUPS[key]:
                 raise ValueError(f"options: {key} is a whole number up to {_OF_GROUPS[key]}, not {value}")
 
-    def _unknown_rates(self) -> Iterator[Problem]:
-        """Yield a fault for each bit rate that the adapter cannot be told."""
-        if self.interface != "slcan":
-            return
-        of_keys = {
-            "bitrate": (self.bitrate, SLCAN_RATES),
-            "data_bitrate": (self.data_bitrate, SLCAN_DATA_RATES),
-        }
-        for key, (given, known) in of_keys.items():
-            if given is not None and given not in known:
-                rates = ", ".join(map(str, known))
-                text = f"{key}: slcan has no code for {given}: use one of {rates}"
-                yield Problem(text, True, self.where)
-
     def _check_subjects(self) -> None:
         """Raise ValueError unless each pattern has a subject of its own, which is not that of TMQ."""
         if len(self.subjects) > _SUBJECTS_MAX:
@@ -207,8 +183,9 @@ class Can(Medium):
         return {pattern_in(text): one for text, one in self.subjects.items()}
 
     def problems(self) -> Iterator[Problem]:
-        yield from self._strange_interface()
-        yield from self._unknown_rates()
+        rates = {"bitrate": self.bitrate, "data_bitrate": self.data_bitrate}
+        wrong = uncoded(rates) if self.interface == "slcan" else strange(self.interface)
+        yield from (Problem(text, is_sure, self.where) for text, is_sure in wrong)
         for text, one in self.subjects.items():
             if one.number is None:
                 todo = "write a number, or run buscoupler check --write FILE"
@@ -217,15 +194,6 @@ class Can(Medium):
                 yield Problem(
                     f"{text}: subjects from {RESERVED_FROM} on are those of standard types", False, one.where
                 )
-
-    def _strange_interface(self) -> Iterator[Problem]:
-        """Yield a fault for an interface that python-can has not; `check --here` asks that of a machine."""
-        if self.interface in INTERFACES:
-            return
-        meant = closest(self.interface, INTERFACES, _LIKE)
-        todo = f'did you mean "{meant}"?' if meant else "the gateway needs a package that adds it"
-        text = f'interface "{self.interface}" is none that python-can has itself: {todo}'
-        yield Problem(text, bool(meant), self.where)
 
     def lines(self) -> Iterator[str]:
         for names, one in self.pattern_subjects.items():

@@ -1,13 +1,14 @@
 """What python-can and its adapters take is known before one is opened: names of interfaces, and bit rates."""
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from itertools import pairwise
 
 import pytest
 from can.interfaces import BACKENDS
 from can.interfaces.slcan import slcanBus
 
-from bridges.media.can.medium import INTERFACES, SLCAN_DATA_RATES, SLCAN_RATES, Can
+from bridges.media.can.adapters import INTERFACES, SLCAN_DATA_RATES, SLCAN_RATES
+from bridges.media.can.medium import Can
 from tests.topologies.support import GATEWAY, errors, warnings
 
 FILE = GATEWAY + "buses: {p: {on: gw}}\nbridges: {b: {on: gw, join: [bus: p, can: {channel: c0, %s}]}}\n"
@@ -29,9 +30,21 @@ def test_each_interface_that_is_misspelt_is_told(name: str) -> None:
     assert any(f'did you mean "{name}"?' in text for text in errors(FILE % f"interface: {name}x"))
 
 
-def test_an_interface_of_another_package_is_a_warning() -> None:
-    assert errors(FILE % "interface: mypcie") == []
-    assert any("the gateway needs a package" in text for text in warnings(FILE % "interface: mypcie"))
+@pytest.mark.parametrize("name", ["mypcie", "cvector", "candle"])
+def test_an_interface_of_another_package_is_a_warning(name: str) -> None:
+    assert errors(FILE % f"interface: {name}") == []
+    assert any("the gateway needs a package" in text for text in warnings(FILE % f"interface: {name}"))
+
+
+def test_an_interface_of_a_package_that_is_installed_is_none_to_warn_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def installed(group: str) -> list[EntryPoint]:
+        return [EntryPoint("vectors", "others.bus:Bus", group)]
+
+    assert [one.is_error for one in Can(channel="c0", interface="vectors").problems()] == [True]
+    monkeypatch.setattr("importlib.metadata.entry_points", installed)
+    assert not list(Can(channel="c0", interface="vectors").problems())
 
 
 @pytest.mark.parametrize("key", ["bitrate", "data_bitrate"])
