@@ -52,7 +52,7 @@ SENTENCES: Final[Mapping[str, tuple[Field, ...]]] = {
 }
 """The fields of each type of sentence."""
 
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})")  # zeros may be left out
 _TEXT_MAX: Final = 32  # a status is a letter, and a longer text no value
 _ANGLE: Final = re.compile(r"([0-9]{1,3})([0-5][0-9](?:\.([0-9]{1,9}))?)")
 _SIDES: Final = {LAT: ("N", "S", 90), LON: ("E", "W", 180)}

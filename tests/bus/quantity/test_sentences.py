@@ -48,6 +48,8 @@ def test_units_are_those_of_the_table() -> None:
         ("WIMWV,045,R,12.5,N,V", {"status": "V"}),
         ("WIMWV,045,R,12.5,N,A", {"angle": 45, "speed": Decimal("12.5"), "status": "A"}),
         ("SDDPT,3.6", {"depth": Decimal("3.6")}),
+        ("SDDPT,.5,-.25", {"depth": Decimal("0.5"), "offset": Decimal("-0.25")}),
+        ("SDDPT,12.,.", {"depth": 12, "offset": "."}),
         ("SDDPT,", {}),
         ("SDDPT", {}),
         ("GPTXT,01,01,02,hello", {}),
