@@ -334,5 +334,5 @@ class Journal:
 
     def tick(self) -> None:
         """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`."""
+        self._removal.expire(self.running_s, self.age_s)  # first: a full disk takes no note before
         self._with_room(lambda: self._consumers.note(self.running_s))
-        self._removal.expire(self.running_s, self.age_s)

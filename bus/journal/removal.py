@@ -60,20 +60,13 @@ class Removal:
             self.done([active])
 
     def free(self) -> bool:
-        """Free a full disk of what all consumers have; return whether there was anything. Raises `OSError`.
-
-        The notes about it must be on disk before, else its numbers would be given again.
-        """
+        """Free a full disk of what all consumers have; return if there was anything. Raises `OSError`."""
         done = [one for one in self._store.segments if self._have(one)]
         if not done:
             return False
         if self._store.active in done:
             self._store.end()
-        self._reserve.release()
-        try:
-            self.done(done)
-        finally:
-            self._reserve.take()
+        self.done(done)
         return True
 
     def _have(self, segment: Segment) -> bool:
@@ -96,11 +89,27 @@ class Removal:
         """Remove a segment, of which consumers lose what they have not, for a reason. A full disk is no
         obstacle: what is noted is written when there is room, except about the last segment."""
         try:
-            if reason:
-                self._consumers.lose(segment.first, segment.last, reason)
-            self._memory.sync()
-            self._consumers.give_up(segment.first, segment.last)
+            self._note_gone(segment, reason)
         except OSError as error:
-            if error.errno != ENOSPC or segment is self._store.segments[-1]:
+            if error.errno != ENOSPC:
                 raise
-        self._store.remove(segment)
+            if segment is self._store.segments[-1]:
+                return self._remove_last(segment, reason)
+        return self._store.remove(segment)
+
+    def _remove_last(self, segment: Segment, reason: str) -> None:
+        """Remove the last segment of a full disk. Notes about it go to disk before, in place of the reserve:
+        else its numbers would be given again."""
+        self._reserve.release()
+        try:
+            self._note_gone(segment, reason)
+            self._store.remove(segment)
+        finally:
+            self._reserve.take()
+
+    def _note_gone(self, segment: Segment, reason: str) -> None:
+        """Note that nobody gets a segment any more, for a reason, or because all have it."""
+        if reason:
+            self._consumers.lose(segment.first, segment.last, reason)
+        self._memory.sync()
+        self._consumers.give_up(segment.first, segment.last)

@@ -423,6 +423,24 @@ def test_a_disk_that_a_journal_has_filled_takes_more_once_all_have_what_is_in_it
     assert journal.next == before + 3
 
 
+@pytest.mark.parametrize("policy", ["oldest", "newest"])
+def test_a_disk_that_a_journal_has_filled_takes_more_once_what_is_on_it_is_too_old(policy: Policy) -> None:
+    files, clock = disk(), Clock()
+    journal = opened(files, age_s=3600, clock=clock, policy=policy)
+    files.capacity = sum(files.listing("/j").values()) + 50_000
+    with pytest.raises(OSError, match="No space"):
+        append_each(journal, 10_000)
+    before = journal.next
+    clock.now_s += 3602
+    journal.tick()
+    append(journal, numbered(3))
+    assert list(everything(journal)) == [before, before + 1, before + 2]
+    files.cut()
+    journal = opened(files, age_s=3600, clock=clock)
+    assert list(everything(journal)) == [before, before + 1, before + 2]
+    assert journal.losses[END] == {EXPIRED: before - 1, FULL: 0, DAMAGED: 0}
+
+
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("acknowledges", [True, False])
 def test_a_full_disk_keeps_nobody_from_opening_reading_and_making_room(acknowledges: bool) -> None:
