@@ -27,7 +27,7 @@ def put(files: Mapping[str, str], name: str, root: Path) -> list[str]:
 
 def check_free(plan: Plan, root: Path) -> None:
     """Raise `TopologyError` if a service would take what is another's on this machine, or in an image: its
-    user, its unit, or a directory whose owner or mode would change."""
+    unit, its user or group, or a directory whose owner or mode would change."""
     name = plan.name
     if any(map(_is_ours, _paths(name, root))):
         return
@@ -49,6 +49,8 @@ def _taken(plan: Plan, root: Path) -> str:
         return ""
     if home is not None:
         return f"the user {plan.name} is another's"
+    if _lines_of("/etc/group", plan.name, root):
+        return f"the group {plan.name} is another's"
     if os.path.lexists(_below(root, state)):
         return f"{state} is another's"
     is_used = any(path.startswith(f"{settings}/") for path in plan.read)
@@ -57,12 +59,16 @@ def _taken(plan: Plan, root: Path) -> str:
 
 def _home_of(name: str, root: Path) -> str | None:
     """Return the home of a user, None if there is no such user."""
+    return next((words[5] for words in _lines_of("/etc/passwd", name, root) if len(words) > 5), None)
+
+
+def _lines_of(path: str, name: str, root: Path) -> list[list[str]]:
+    """Return the words of the lines about a name in a file such as /etc/passwd; none if it cannot be read."""
     try:
-        lines = _below(root, "/etc/passwd").read_text(errors="replace").splitlines()
+        lines = _below(root, path).read_text(errors="replace").splitlines()
     except OSError:
-        return None
-    found = (line.split(":") for line in lines)
-    return next((words[5] for words in found if words[0] == name and len(words) > 5), None)
+        return []
+    return [words for words in (line.split(":") for line in lines) if words[0] == name]
 
 
 def take_back(name: str, root: Path) -> list[str]:

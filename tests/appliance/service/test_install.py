@@ -389,6 +389,7 @@ PASSWD = "root:x:0:0:root:/root:/bin/sh\nplant:x:9:9::/var/lib/plant:/bin/false\
     [
         ("root", "", "the user root is another's"),
         ("mail", "", "the user mail is another's"),
+        ("docker", "", "the group docker is another's"),
         ("ssh", "usr/lib/systemd/system/ssh.service", "/usr/lib/systemd/system/ssh.service is another's"),
         ("dpkg", "var/lib/dpkg/status", "/var/lib/dpkg is another's"),
         ("ssl", "etc/ssl/certs", "/etc/ssl is another's"),
@@ -401,6 +402,7 @@ def test_a_name_that_belongs_to_something_else_is_refused(
 ) -> None:
     root, words = world
     (root / "etc" / "passwd").write_text(PASSWD)
+    (root / "etc" / "group").write_text("docker:x:7:me\nplant:x:9:\n")
     if place:
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).touch()
