@@ -64,9 +64,7 @@ class Reader:
         self._on: tuple[str, ...] = ()
         self._at: str | None = None
         self._differs = False
-        self._outside = list[
-            tuple[type[Record], str]
-        ]()  # the records around what is read, and its keys there
+        self._outside = list[tuple[type[Record], str]]()  # records around what is read, and its keys there
         self._owned = ""  # the path of the value that is read and could be given by gateway
 
     def _wrong(self, node: Node, path: str, text: str) -> None:
