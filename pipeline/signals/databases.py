@@ -10,7 +10,7 @@ from bridges.protocols.dbc.database import Unreadable, read
 from bridges.protocols.dbc.layout import Message
 from bus.errors import TokenError, words_of
 from bus.extras import lacking
-from bus.text import plain
+from bus.text import amount, plain
 from bus.wire.notation import pattern_of
 from pipeline.errors import PipelineError
 from pipeline.input.names import is_called
@@ -79,9 +79,9 @@ def flaws(words: Sequence[str]) -> Iterator[str]:
         database = _read(file)
         yield from (plain(f"--dbc {file}: {text}") for text in flaws_of(database))
         pairs = [(firsts.setdefault((where, one.identifier), one), one) for one in database.messages.values()]
-        if behind := [f"{one.name} of {first.name}" for first, one in pairs if first != one]:
-            said = f"messages with identifiers of others before, which count: {behind[0]}"
-            yield plain(f"--dbc {file}: {len(behind)} {said}")
+        if behind := [f"{first.name} before {one.name}" for first, one in pairs if first != one]:
+            some = amount(len(behind), "message")
+            yield plain(f"--dbc {file}: {some} with the identifier of another, that counts: {behind[0]}")
 
 
 def _read(file: str) -> layout.Database:

@@ -120,6 +120,7 @@ def test_of_two_messages_with_one_identifier_that_of_the_place_counts_then_the_f
         assert {one.split("/")[1] for one in found} == {name}
         told = [line for line in flaws(words) if "identifier" in line]
         assert len(told) == (words in ((car, other), (other, car)))
+        assert all("1 message with the identifier of another" in line for line in told)
 
 
 def test_a_database_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
