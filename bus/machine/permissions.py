@@ -1,5 +1,6 @@
 """Permissions of files: of new ones, of directories that this program trusts, and of files with secrets."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -31,6 +32,15 @@ def limited() -> Iterator[None]:
         yield
     finally:
         os.umask(_given.pop())
+
+
+def check_access(path: str | Path, mode: int) -> None:
+    """Raise `OSError` if a file or a directory does not give us this access, of `os.access`: with the reason,
+    which is often a disk that is mounted read-only."""
+    if not os.access(path, mode):
+        is_fixed = mode & os.W_OK and os.statvfs(path).f_flag & os.ST_RDONLY
+        code = errno.EROFS if is_fixed else errno.EACCES
+        raise OSError(code, os.strerror(code), str(path))
 
 
 def umask() -> int:

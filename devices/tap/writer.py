@@ -6,7 +6,6 @@ ring, and ends. It reports its state on its output, a JSON object a line. It ign
 """
 
 import contextlib
-import errno
 import json
 import os
 import select
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from bus.backoff import Backoff
 from bus.errors import words_of
+from bus.machine.permissions import check_access
 from capture.files import days_directory, journal_directory, name_of
 from capture.schema import (
     META_BOOT,
@@ -201,8 +201,7 @@ class Writer:
         """Make the directory. Raises `OSError` if nothing can be written there, before anything comes."""
         place = journal_directory(self.root, self.settings.gateway)
         place.mkdir(parents=True, exist_ok=True)
-        if not os.access(place, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+        check_access(place, os.W_OK | os.X_OK)
 
     def _pause_s(self) -> float:
         """Return the seconds until the next timed work: a flush, a new file or a report."""

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bus.machine.permissions import check_access
 from capture.plainly import plainly
 from pipeline import reach
 from pipeline.errors import PipelineError
@@ -40,8 +41,7 @@ def check(path: str) -> None:
         there = next(one for one in (place, *place.parents) if one.exists())
         if not (there.is_dir() or there == place):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(there, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        check_access(there, os.W_OK)
     except OSError as error:
         raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -23,6 +23,26 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
+def test_access_that_is_not_given_is_denied(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0o600)
+    permissions.check_access(tmp_path, os.W_OK | os.X_OK)
+    permissions.check_access(tmp_path / "file", os.W_OK)
+    with pytest.raises(PermissionError, match=r"Permission denied: '.*file'"):
+        permissions.check_access(tmp_path / "file", os.X_OK)
+
+
+@as_root
+def test_access_to_a_disk_that_is_mounted_read_only_fails_for_that_reason(tmp_path: Path) -> None:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(tmp_path)], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        permissions.check_access(tmp_path, os.R_OK | os.X_OK)
+        with pytest.raises(OSError, match="Read-only file system"):
+            permissions.check_access(str(tmp_path), os.W_OK | os.X_OK)
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
 @pytest.mark.parametrize(
     ("umask", "file", "directory"),
     [(0, 0o640, 0o750), (0o022, 0o640, 0o750), (0o077, 0o600, 0o700), (0o002, 0o640, 0o750)],
