@@ -19,7 +19,7 @@ NAMED: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ClientRules:
-    """The rules by which a broker judges clients; a reload changes all but `per_connection`.
+    """The rules by which a broker judges clients; a reload replaces them.
 
     `connections` bounds those that are accepted; None: by descriptors and memory alone. `unconnected` bounds
     the clients of one host that keep no connection, `per_connection` those that one connection registers
