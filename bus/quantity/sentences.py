@@ -23,6 +23,7 @@ class Field(NamedTuple):
 LAT: Final = "lat"
 LON: Final = "lon"
 STATUS: Final = "status"
+QUALITY: Final = "quality"
 _TABLE: Final = {
     "GGA": "2 lat deg, 4 lon deg, 6 quality, 7 satellites, 8 hdop, 9 altitude m, 11 geoid m",
     "RMC": "2 status, 3 lat deg, 5 lon deg, 7 speed kn, 8 course deg",
@@ -66,9 +67,9 @@ def values(kind: str, fields: Sequence[str]) -> Iterator[tuple[Field, Decimal | 
     """
     known = [(one, fields[one.place - 1]) for one in SENTENCES.get(kind, ()) if one.place <= len(fields)]
     is_valid = all(text == "A" for one, text in known if one.name == STATUS)
-    is_valid &= not any(text == "0" for one, text in known if one.name == "quality")
+    is_valid &= not any(text == "0" for one, text in known if one.name == QUALITY)
     for one, text in known:
-        if (is_valid or one.name in (STATUS, "quality")) and text:
+        if (is_valid or one.name in (STATUS, QUALITY)) and text:
             value = _place(one, text, fields) if one.name in _SIDES else _value(text)
             if value is not None:
                 yield one, value

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bus.quantity.sentences import LAT, LON, SENTENCES, Field
+from bus.quantity.sentences import LAT, LON, QUALITY, SENTENCES, STATUS, Field
 from pipeline.signals.numerals import numbers_of
 
 _FIELDS_MAX: Final = 64
@@ -20,7 +20,8 @@ Column = tuple[str, str, pa.Array | None, pa.Array | None]
 def read(text: pa.Array, is_named: Callable[[str], bool]) -> Iterator[Column]:
     """Yield the values of sentences of any types: name, unit, numbers and texts, null where there is none.
 
-    Names begin with the type of the sentence (`GGA.lat`), unless it `is_named` elsewhere.
+    Names begin with the type of the sentence (`GGA.lat`), unless it `is_named` elsewhere. As on a gateway
+    (`bus.quantity.sentences`), a sentence that calls itself invalid has no other values.
     """
     body = pc.fill_null(pc.replace_substring_regex(pc.utf8_trim(text, "\r\n "), r"\*[0-9A-Fa-f]{2}$", ""), "")
     counts = pc.count_substring(body, ",")
@@ -30,9 +31,22 @@ def read(text: pa.Array, is_named: Callable[[str], bool]) -> Iterator[Column]:
         is_it = pc.equal(types, kind)
         most = min(pc.max(counts.filter(is_it)).as_py(), _FIELDS_MAX - 1)
         prefix = "" if is_named(kind) else f"{kind}."
+        is_valid = pc.and_(is_it, _are_valid(kind, fields, counts))
         for place, name, unit in SENTENCES.get(kind) or _numbered(most):
-            column = pc.if_else(is_it, _field(fields, place), pa.scalar(None, pa.string()))
+            is_said = is_it if name in (STATUS, QUALITY) else is_valid
+            column = pc.if_else(is_said, _field(fields, place), pa.scalar(None, pa.string()))
             yield (prefix + name, unit, *_values(fields, column, place, name))
+
+
+def _are_valid(kind: str, fields: pa.Array, counts: pa.Array) -> pa.Array:
+    """Return which sentences do not call themselves invalid, by the status or the quality that they have."""
+    found = pa.array([True] * len(fields))
+    for place, name, _ in SENTENCES.get(kind, ()):
+        if name in (STATUS, QUALITY):
+            text = pc.list_element(fields, place)
+            is_good = pc.equal(text, "A") if name == STATUS else pc.not_equal(text, "0")
+            found = pc.and_(found, pc.or_(is_good, pc.less(counts, place)))
+    return found
 
 
 def _numbered(most: int) -> Iterator[Field]:

@@ -165,6 +165,17 @@ DATA: dict[str, tuple[bytes, dict[str, list[Any]]]] = {
             "plant/temp/GGA.altitude": [545.4], "plant/temp/GGA.geoid": [46.9],
         },
     ),
+    "a place of before": (
+        b"$GPRMC,123519,V,4807.038,N,01131.000,E,022.4,084.4,230394,,*00\r\n",
+        {"plant/temp/RMC.status": ["V"]},
+    ),
+    "a place that is not known": (
+        b"$GPGGA,123519,4807.038,N,01131.000,E,0,03,9.9,,M,,M,,", {"plant/temp/GGA.quality": [0.0]},
+    ),
+    "a place of old": (
+        b"$GPGLL,4807.038,N,01131.000,E",
+        {"plant/temp/GLL.lat": [48 + 7.038 / 60], "plant/temp/GLL.lon": [11 + 31 / 60]},
+    ),
     "a sentence of the house": (b"$PXYZ,5,on", {"plant/temp/XYZ.1": [5.0], "plant/temp/XYZ.2": ["on"]}),
     "a price": (b"$5.00", {"plant/temp": ["$5.00"]}),
 }  # fmt: skip
