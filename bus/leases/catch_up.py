@@ -15,7 +15,7 @@ class CatchUp:
     def __init__(self) -> None:
         self._timer: TimerHandle | None = None
         self._number = 0  # of the wait
-        self._is_read = False
+        self._is_read = self._asked = False
         self._overdue: Done | None = None
 
     @property
@@ -31,14 +31,16 @@ class CatchUp:
         self.cancel()
         self._is_read = not isinstance(loop, WakefulLoop)
         self._timer = loop.call_later(least_s, partial(self._go_on, loop, most_s - least_s, done))
-        if isinstance(loop, WakefulLoop):
-            loop.call_when_all_read(partial(self._note_read, loop, self._number))
+        if (
+            isinstance(loop, WakefulLoop) and not self._asked
+        ):  # what an earlier wait asked is told to this one
+            self._asked = True
+            loop.call_when_all_read(partial(self._note_read, loop))
 
-    def _note_read(self, loop: AbstractEventLoop, number: int) -> None:
-        if number == self._number:
-            self._is_read = True
-            if self._overdue is not None:
-                loop.call_later(0.0, partial(self._finish, number, self._overdue))
+    def _note_read(self, loop: AbstractEventLoop) -> None:
+        self._asked, self._is_read = False, True
+        if self._overdue is not None:
+            loop.call_later(0.0, partial(self._finish, self._number, self._overdue))
 
     def _go_on(self, loop: AbstractEventLoop, left_s: float, done: Done) -> None:
         if self._is_read:

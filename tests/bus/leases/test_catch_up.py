@@ -61,13 +61,15 @@ def test_who_waits_no_more_never_forwards(behind: Behind, after_s: float) -> Non
     assert wait.ended_s == []
 
 
-def test_what_was_asked_by_an_earlier_wait_does_not_end_a_later_one(behind: Behind) -> None:
-    Wait(behind)
-    late = behind.asked.copy()
-    behind.asked.clear()
+def test_waits_one_after_another_ask_the_loop_once_while_it_has_not_answered(behind: Behind) -> None:
     wait = Wait(behind)
-    wait.one.cancel()
-    wait.one.begin(behind, 0.02, 0.1, lambda: wait.ended_s.append(behind.clock.now))
-    late[0]()
+    for _ in range(3):
+        wait.one.begin(behind, 0.02, 0.1, lambda: wait.ended_s.append(behind.clock.now - wait.began_s))
+    assert len(behind.asked) == 1
     behind.clock.run(0.05)
     assert wait.ended_s == []
+    behind.read_all()
+    behind.clock.run(1.0)
+    assert wait.ended_s == [pytest.approx(0.05)]
+    wait.one.begin(behind, 0.02, 0.1, lambda: None)
+    assert len(behind.asked) == 1
