@@ -6,7 +6,8 @@ from typing import Any, Protocol
 from bus.ledger import Stats
 from bus.serving.connection import Connection
 from bus.serving.limits import Limits, Quota
-from bus.tmq.broker import Broker
+from bus.tmq.broker import Broker, ClientRules
+from bus.tmq.broker.registry import Registry
 from bus.tmq.wire import (
     HELLO,
     MESSAGE,
@@ -133,9 +134,11 @@ class Packets:
     illegal = bytes.fromhex("46 01 ff ff 00000001")
 
     def __init__(self, per_host: int = 1000, silence_s: float = 60.0, **limits: Any) -> None:
-        self._broker = Broker(
-            "tcp://127.0.0.1:0", per_host=per_host, unconnected=1 << 17, per_connection=1 << 17, **limits
+        rules = ClientRules(
+            connections=limits.pop("connections", None), unconnected=1 << 17, per_connection=1 << 17
         )
+        registry = Registry(per_host=per_host)
+        self._broker = Broker("tcp://127.0.0.1:0", rules=rules, registry=registry, **limits)
         self._broker.open(asyncio.get_running_loop())
         self.address, self.stats = self._broker.addresses[0], self._broker.stats
         self._silence_ms = int(1000 * silence_s)
