@@ -159,7 +159,7 @@ LACKING = {
         "/no/ca.pem",
     ),
     "unknown adapter": (
-        "bridges: {x: {on: a, join: [uart: /dev/x, can: {channel: can0, interface: soketcan}]}}",
+        "bridges: {x: {on: a, join: [uart: /dev/x, can: {channel: can0, interface: mypcie}]}}",
         "unknown interface",
     ),
 }
