@@ -18,8 +18,8 @@ ROWS = [
     for line in PAGE.read_text().splitlines()
     if line.startswith("| ") and "`" in line
 ]
-SIDE = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
-"""The side that the page shows: that of the first row."""
+SIDES = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
+"""The sides that the page shows: the bus, and that of the first row."""
 TOPOLOGY = """
 name: t
 gateways: {{gw: {{address: 127.0.0.1}}}}
@@ -27,9 +27,7 @@ buses: {{plant: {{on: gw, listen: "tcp://127.0.0.1:25902"}}}}
 bridges:
   devices:
     on: gw
-    join:
-      - bus: plant
-{side}"""
+{sides}"""
 
 
 def code(cell: str) -> str:
@@ -43,10 +41,10 @@ def code(cell: str) -> str:
 def test_a_row_is_a_side_and_gives_its_pattern(row: list[str], tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / "engine" / "engine.dbc", tmp_path)
     file = tmp_path / "t.yaml"
-    shown = SIDE.replace(code(ROWS[0][1]), code(row[1])).replace(code(ROWS[0][2]), code(row[2]))
+    shown = SIDES.replace(code(ROWS[0][1]), code(row[1])).replace(code(ROWS[0][2]), code(row[2]))
     assert code(row[1]) in shown
     assert code(row[2]) in shown
-    file.write_text(TOPOLOGY.format(side=textwrap.indent(shown, " " * 6)))
+    file.write_text(TOPOLOGY.format(sides=textwrap.indent(shown, " " * 4)))
     topology = load(file)
     assert [finding for finding in check(topology) if finding.level == "error"] == []
     side = topology.bridges["devices"].at("gw")[1]
