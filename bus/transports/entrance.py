@@ -117,10 +117,8 @@ class Entrance:
         self._refuse(quoting(fault, received))
 
     def _count_stranger(self) -> None:
-        """Count a peer that goes before its framing is known. One that lacks our keys counts that itself, and
-        without a handshake of its framing the fault is the reason."""
-        is_known = self._handshake is not None and self._handshake.name != Handshake.name
-        if self._framing.handshake is not None and not is_known:
+        """Count a peer that goes before its framing is known; one that lacks our keys counts that itself."""
+        if self._handshake is None or self._handshake.name == Handshake.name:
             self._count()
 
     def _count(self) -> None:
