@@ -31,10 +31,8 @@ class CatchUp:
         self.cancel()
         self._is_read = not isinstance(loop, WakefulLoop)
         self._timer = loop.call_later(least_s, partial(self._go_on, loop, most_s - least_s, done))
-        if (
-            isinstance(loop, WakefulLoop) and not self._asked
-        ):  # what an earlier wait asked is told to this one
-            self._asked = True
+        if isinstance(loop, WakefulLoop) and not self._asked:
+            self._asked = True  # what an earlier wait asked is told to this one
             loop.call_when_all_read(partial(self._note_read, loop))
 
     def _note_read(self, loop: AbstractEventLoop) -> None:
