@@ -67,6 +67,7 @@ DROPPED: Final = (
         "it waited too long for the medium, or longer than `age_ms` on a trunk or at a takeover; no `shed` "
         "asked for that",
     ),
+    Reason("unheard", "gone", "at a takeover: another may have sent it, where nobody hears that"),
     Reason("hops", "trouble", "no hops are left for a trunk"),
     Reason("loop", "trouble", "the pipe is cut because it carries a loop"),
     Reason("tokens", "trouble", "with `prefix` or `strip` the frame would have more than 255 tokens"),
