@@ -14,7 +14,6 @@ class CatchUp:
 
     def __init__(self) -> None:
         self._timer: TimerHandle | None = None
-        self._number = 0  # of the wait
         self._is_read = self._asked = False
         self._overdue: Done | None = None
 
@@ -38,23 +37,25 @@ class CatchUp:
     def _note_read(self, loop: AbstractEventLoop) -> None:
         self._asked, self._is_read = False, True
         if self._overdue is not None:
-            loop.call_later(0.0, partial(self._finish, self._number, self._overdue))
+            self._end_in(loop, 0.0, self._overdue)
 
     def _go_on(self, loop: AbstractEventLoop, left_s: float, done: Done) -> None:
         if self._is_read:
-            return self._finish(self._number, done)
+            return self._end(done)
         self._overdue = done
-        self._timer = loop.call_later(max(0.0, left_s), partial(self._finish, self._number, done))
-        return None
+        return self._end_in(loop, max(0.0, left_s), done)
 
-    def _finish(self, number: int, done: Done) -> None:
-        if number == self._number:
-            self.cancel()
-            done()
+    def _end_in(self, loop: AbstractEventLoop, left_s: float, done: Done) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_later(left_s, partial(self._end, done))
+
+    def _end(self, done: Done) -> None:
+        self.cancel()
+        done()
 
     def cancel(self) -> None:
         """Wait no more. Idempotent."""
-        self._number += 1
         self._overdue = None
         if self._timer is not None:
             self._timer.cancel()
