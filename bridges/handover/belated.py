@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
+from bridges.handover.sides import moved_all
 from bus.wire.batch import Batch, batch_of, payloads
 from bus.wire.envelope import take_apart
 
@@ -43,10 +44,7 @@ class Belated:
 
     def revise(self, places: Sequence[int | None]) -> None:
         """Change to other sides. `places`: for each old side its new number, None if it has gone."""
-        before, self._sent = self._sent, defaultdict(deque)
-        for (old, content), heard_s in before.items():
-            if (place := places[old]) is not None:
-                self._sent[place, content] = heard_s
+        self._sent = defaultdict(deque, moved_all(self._sent, places))
 
     def end(self) -> None:
         """Note that our turn is over."""

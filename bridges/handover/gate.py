@@ -11,7 +11,7 @@ from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.belated import Belated
 from bridges.handover.entrance import AGE_S, ALONE, IN_DOUBT, GatedSide, KeysOf, Rank, never
 from bridges.handover.in_order import InOrderWindow
-from bridges.handover.sides import SideRules
+from bridges.handover.sides import SideRules, moved_all
 from bridges.handover.stamps import Stamps
 from bridges.handover.unanswered import Unanswered
 from bridges.handover.window import Due
@@ -92,10 +92,7 @@ class Gate:
         self._stamps = self._stamps_for(sides, self._stamps)
         self.window.revise(_rules(sides), places, self._stamps)
         self.keys_of = None if self._stamps is None else self.window.keys_of
-        replayed, self._replayed = self._replayed, Counter()
-        for (old, frame), count in replayed.items():
-            if (place := places[old]) is not None:
-                self._replayed[place, frame] = count
+        self._replayed = Counter(moved_all(self._replayed, places))
         self._belated.revise(places)
         self._sides = tuple(sides)
         self._unanswered.revise(self._note_devices(), places)

@@ -1,11 +1,14 @@
 """The rules of a bridge's sides as its window sees them; sets of sides are bits by their numbers. Pure."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from bus.wire.envelope import Parts, is_enveloped
 
+T = TypeVar("T")
 Admits = Callable[[bytes], bool]
+OfSide = tuple[int, bytes]
+"""The number of a side, and a message there."""
 
 
 class SideRules(NamedTuple):
@@ -70,6 +73,12 @@ def placed(side: int, places: Sequence[int | None]) -> int:
     """Return the new number of an old side; -1 of one that has gone."""
     place = places[side] if side >= 0 else None
     return -1 if place is None else place
+
+
+def moved_all(by_side: Mapping[OfSide, T], places: Sequence[int | None]) -> dict[OfSide, T]:
+    """Return what is known by side and message, by the new numbers of the sides that are left."""
+    found = ((places[old], message, one) for (old, message), one in by_side.items())
+    return {(place, message): one for place, message, one in found if place is not None}
 
 
 def moved(bits: int, places: Sequence[int | None]) -> int:
