@@ -12,6 +12,7 @@ from bridges.media.uart.codec import wire_bytes_max
 from bus.key_types import Delay, Path, QueueBytes
 from bus.needs import Device, Library, Need, Probe, host_needs
 from bus.schema import Check, Length, Range, Record, check_fields
+from bus.text import closest
 from bus.wire.envelope import ENVELOPE_BYTES
 
 BAUDS: Final = (
@@ -137,10 +138,8 @@ class Uart(Medium):
     def unusual(self) -> str:
         if self.baud in BAUDS or self.remote:
             return ""
-        from difflib import get_close_matches  # late: a gateway has no need of it
-
-        near = get_close_matches(str(self.baud), map(str, BAUDS), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = closest(str(self.baud), map(str, BAUDS), 0.6)
+        hint = f"; did you mean {near}?" if near else ""
         return f"{self.baud} is no usual baud rate: both ends need exactly the same{hint}"
 
     def unfit(self, spoken: bool) -> str:
