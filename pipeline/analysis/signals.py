@@ -193,7 +193,7 @@ def names_of(rows: "DataFrame") -> "dict[str, list[SignalPlace]]":
     return names
 
 
-def names_in(rows: "DataFrame") -> set[str]:
+def signals_in(rows: "DataFrame") -> set[str]:
     """Return the names of the signals in rows that have `KEYS`, at most `NAMES_MOST`."""
     return {row.name for row in rows.select(_name().alias("name")).distinct().limit(NAMES_MOST).collect()}
 

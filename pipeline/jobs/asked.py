@@ -49,11 +49,11 @@ def condition(text: str) -> "Condition":
 def check_names(ends: Sequence[str], source: "Source", asked: "Wanted", found: "DataFrame") -> None:
     """Raise `PipelineError` for a name that neither a signal that was found has, nor another one of the
     capture, nor one of its databases. `found` has the columns `pipeline.signals.blocks.KEYS`."""
-    from pipeline.analysis.signals import NAMES_MOST, names_in
+    from pipeline.analysis.signals import NAMES_MOST, signals_in
     from pipeline.signals.ends import ends_with, like
 
     missing = [end for end in ends if not any(one.has(end) for one in asked.databases)]
-    known = names_in(found) if missing else set()
+    known = signals_in(found) if missing else set()
     missing = [end for end in missing if not any(ends_with(name, end) for name in known)]
     every = _every_name(source, asked) if missing else set()
     for end in missing:
@@ -151,8 +151,8 @@ def _no_texts(where: str, texts: Mapping[str, str]) -> Iterator[None]:
 
 def _every_name(source: "Source", asked: "Wanted") -> set[str]:
     """Return the names of all signals of a capture."""
-    from pipeline.analysis.signals import names_in
+    from pipeline.analysis.signals import signals_in
     from pipeline.signals.pieces import done
     from pipeline.signals.work import Sums
 
-    return names_in(done(source, asked._replace(ends=(), inside=None), Sums(1000.0)))
+    return signals_in(done(source, asked._replace(ends=(), inside=None), Sums(1000.0)))
