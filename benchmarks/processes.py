@@ -1,4 +1,4 @@
-"""What a process has taken of the machine so far: processor time, and memory."""
+"""The processor time and the memory that a process has taken so far."""
 
 import re
 import time

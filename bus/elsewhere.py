@@ -48,7 +48,8 @@ WORDS: Final = {
     **{word: _MEDIUM.format(name) for word, name in _MEDIA.items()},
     **_WRITE,
 }
-"""What to write or do instead of a name that others use, by that name in small letters without signs."""
+"""The words for what to write or do instead of a name that others use, by that name in small letters without
+signs."""
 
 
 def known_elsewhere(word: str) -> str:

@@ -73,4 +73,4 @@ TOLD: Final = {
         _SIDE,
     ),
 }
-"""What to write instead of a word that no command stands for, by that word."""
+"""The words to write instead of one that no command stands for, by that one."""

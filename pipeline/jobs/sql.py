@@ -26,7 +26,7 @@ _DOUBLED: Final = re.compile(
     r"|(?P<text>(?P<quote>['\"])(?:\\.|(?P=quote){2}|(?!(?P=quote)|\\).)*(?P=quote))",
     re.DOTALL,
 )
-"""What quotes stand in: comments, names and raw texts, which stay as they are, and texts."""
+"""The parts of a query in which quotes stand: comments, names and raw texts, which stay, and texts."""
 _NOT_FOUND: Final = re.compile(
     r"TABLE_OR_VIEW_NOT_FOUND\] (?:The table or view (.+?) cannot be|Table or view not found: (.+))"
 )

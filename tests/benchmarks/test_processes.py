@@ -1,4 +1,4 @@
-"""What a process has taken of the machine: what the kernel says of it, and an error once it has ended."""
+"""The processor time and memory of a process: what the kernel says of it, and an error once it has ended."""
 
 import os
 import subprocess
