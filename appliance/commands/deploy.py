@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from appliance.commandline.arguments import above_zero, whole_above_zero
 from appliance.rollout.keeper import hash_of
-from appliance.rollout.plan import Pace, Rollout
+from appliance.rollout.plan import NOTICE_S, POLL_S, Pace, Rollout
 from appliance.rollout.runner import Ssh, go
 from appliance.rollout.steps import TEXT_BYTES, Answer, Asked, pack, unpack_asked
 from bus.errors import BusError, why_of
@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     pace = Pace()
     parser.add_argument(
         "--settle", type=above_zero, default=pace.settle_s, metavar="N",
-        help=f"a gateway must be well for N seconds ({pace.settle_s:g})",
+        help=f"a gateway must be well for N seconds ({pace.settle_s:g}; at least {NOTICE_S:g})",
     )  # fmt: skip
     parser.add_argument(
         "--wait", type=above_zero, default=pace.wait_s, metavar="N",
@@ -63,13 +63,11 @@ def run(options: argparse.Namespace) -> int:
         return _step(options.file)
     try:
         hosts = hosts_of(options)
-        text, way = _text(options.file), way_to(options, hosts)
+        text, way, pace = _text(options.file), way_to(options, hosts), pace_of(options)
     except BusError as error:
         print(f"buscoupler deploy: {error}", file=sys.stderr)
         return 1
-    rollout = Rollout(
-        list(hosts), hash_of(text.encode()), Pace(options.settle, options.wait, options.at_once)
-    )
+    rollout = Rollout(list(hosts), hash_of(text.encode()), pace)
     base = Asked("", "", os.urandom(8).hex(), who(), text, force=options.force)
 
     def ask(gateway: str, step: str, old: str) -> Answer | str:
@@ -84,6 +82,18 @@ def run(options: argparse.Namespace) -> int:
         rollout.agree(options.yes or agreed(len(hosts)))
         go(rollout, ask, _tell)
     return _conclude(rollout, len(hosts))
+
+
+def pace_of(options: argparse.Namespace) -> Pace:
+    """Return the times of a roll-out. Raises `BusError` for those in which no gateway can be judged."""
+    settle_s, wait_s = options.settle, options.wait
+    if settle_s < NOTICE_S:
+        raise BusError(
+            f"--settle {settle_s:g} is too short: a gateway tells of a dead link after {NOTICE_S:g} s"
+        )
+    if wait_s < (least_s := settle_s + 2 * POLL_S):
+        raise BusError(f"--wait {wait_s:g} is too short to be well for {settle_s:g} s: write {least_s:g}")
+    return Pace(settle_s, wait_s, options.at_once)
 
 
 def hosts_of(options: argparse.Namespace) -> dict[str, str]:

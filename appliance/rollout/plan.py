@@ -4,14 +4,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
+from appliance.health.watch import LOOK_S
 from appliance.rollout.steps import HOLD_S, Answer, Step
 from appliance.status.health import WORDS
+from appliance.status.words import TROUBLE_MS
 
 Phase = Literal["look", "agree", "apply", "watch", "confirm", "back", "done", "same", "refused", "failed"]
 ENDS: Final[tuple[Phase, ...]] = ("done", "same", "refused", "failed")
 POLL_S: Final = 2.0
 KEEP_S: Final = HOLD_S / 4
 """Gateways that have been well are asked so often while others follow."""
+NOTICE_S: Final = TROUBLE_MS / 1000 + 2 * LOOK_S
+"""A gateway needs so long until its health tells of a link that never came up."""
 _ABSENT: Final = len(WORDS)
 
 

@@ -11,7 +11,7 @@ from tests.system.plant_of_namespaces import PROGRAM, Plant, missing, plant, wai
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
 MORE = 'listen: ["tcp://HOST:5556"]'
-FAST = ["--yes", "--settle", "1", "--wait", "60"]  # two looks at each; a busy machine is no ill gateway
+FAST = ["--yes", "--settle", "5", "--wait", "60"]  # the shortest; a busy machine is no ill gateway
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,19 @@ def test_a_file_that_cannot_be_sent_is_named(
     assert wrong in line
 
 
+@pytest.mark.parametrize(
+    ("times", "why"),
+    [(["--settle", "1"], "--settle 1 is too short: a gateway tells of a dead link after 5 s"),
+     (["--settle", "5", "--wait", "8"], "--wait 8 is too short to be well for 5 s: write 9")],
+)  # fmt: skip
+def test_times_in_which_no_gateway_can_be_judged_are_refused(
+    tmp_path: Path, asked: Path, capsys: pytest.CaptureFixture[str], times: list[str], why: str
+) -> None:
+    file = tmp_path / "plant.yaml"
+    file.write_text(PLANT)
+    assert told(["deploy", str(file), *times], asked, capsys) == f"buscoupler deploy: {why}\n"
+
+
 @pytest.mark.parametrize("command", ["deploy", "rollback"])
 def test_gateways_that_share_a_file_are_refused(
     tmp_path: Path, asked: Path, capsys: pytest.CaptureFixture[str], command: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from appliance.rollout.plan import POLL_S, Pace, Rollout
+from appliance.rollout.plan import NOTICE_S, POLL_S, Pace, Rollout
 from appliance.rollout.steps import HOLD_S, Answer
 
 NAMES = [f"gw-{number}" for number in range(7)]
@@ -63,6 +63,21 @@ def test_one_is_first_and_the_others_follow_once_it_was_well() -> None:
     assert set(first) == {"gw-0"}
     assert 4 <= len(first) <= PACE.settle_s / POLL_S + 1
     assert plant.now_s < 60
+
+
+@pytest.mark.parametrize("settle_s", [NOTICE_S, PACE.settle_s])
+def test_a_dead_link_that_a_gateway_tells_of_late_is_noticed(settle_s: float) -> None:
+    since_s = dict[str, float]()
+
+    def dead(gateway: str, step: str, now_s: float) -> Answer | None:
+        if step == "apply":
+            since_s[gateway] = now_s
+        told = gateway == NAMES[-1] and step == "health" and now_s - since_s[gateway] >= NOTICE_S
+        return Answer(touched=True, hash="new", word="trouble") if told else None
+
+    plant = Plant(dead)
+    assert plant.run(Rollout(NAMES, "new", PACE._replace(settle_s=settle_s))) == "failed"
+    assert set(plant.files.values()) == {"old"}
 
 
 def test_who_has_the_file_is_left_alone() -> None:
