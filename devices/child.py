@@ -13,13 +13,13 @@ import sys
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib.abc import MetaPathFinder
 from random import uniform
 from typing import Any, NamedTuple
 
 from bus import extras
 from bus.backoff import Backoff
 from bus.errors import words_of
+from bus.machine.late import Hidden
 from devices.device import CAPTURE_LIBRARIES
 
 log = logging.getLogger("buscoupler")
@@ -190,12 +190,6 @@ def settle(limit_s: float = _END_S) -> bool:
 atexit.register(settle)
 
 
-class _WithoutPandas(MetaPathFinder):
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is not used here", name=name)
-
-
 def hide_pandas() -> None:
     """Hide pandas from pyarrow in a child, which would otherwise import it: 40 MB that no child uses."""
-    sys.meta_path.insert(0, _WithoutPandas())
+    sys.meta_path.insert(0, Hidden("pandas"))

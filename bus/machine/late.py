@@ -37,7 +37,7 @@ class Late(ModuleType):
 
 
 @contextmanager
-def _places(*names: str) -> Iterator[dict[str, Late]]:
+def placed(*names: str) -> Iterator[dict[str, Late]]:
     """Yield the places that imports find meanwhile of modules, of those that are not there yet."""
     places = {name: Late(name) for name in names if name not in sys.modules}
     sys.modules.update(places)
@@ -48,6 +48,28 @@ def _places(*names: str) -> Iterator[dict[str, Late]]:
             place.leave()
 
 
+class Hidden:
+    """A finder that lets imports of one module fail, while it is the first in `sys.meta_path`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == self._name:
+            raise ModuleNotFoundError(f"{name} is not used here", name=name)
+
+
+@contextmanager
+def hidden(name: str) -> Iterator[None]:
+    """Hide a module in the block, from who can do without it."""
+    finder = Hidden(name)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
 def import_asyncio() -> None:
     """Import asyncio and dataclasses without what they seldom use, which they load late then.
 
@@ -55,7 +77,7 @@ def import_asyncio() -> None:
     """
     if "asyncio" in sys.modules:
         return
-    with _places(*_OF_ASYNCIO) as places:
+    with placed(*_OF_ASYNCIO) as places:
         if "inspect" in places:
             vars(places["inspect"])["iscoroutinefunction"] = is_coroutine_function
         import_module("dataclasses")
@@ -74,7 +96,7 @@ def import_yaml() -> None:
     """Import yaml without its binding of libyaml, which is there once something of it is asked for."""
     if "yaml" in sys.modules:
         return
-    with _places(_LIBYAML) as places:
+    with placed(_LIBYAML) as places:
         vars(places[_LIBYAML])["__all__"] = ()
         vars(import_module("yaml"))["__getattr__"] = _of_libyaml
 
@@ -89,7 +111,7 @@ def _of_libyaml(name: str) -> Any:
 
 def import_argparse() -> None:
     """Import argparse without gettext, which seeks translations of its words in files, and finds none."""
-    with _places("gettext") as places:
+    with placed("gettext") as places:
         for place in places.values():
             vars(place).update(gettext=str, ngettext=lambda one, many, count: one if count == 1 else many)
         import_module("argparse")

@@ -24,6 +24,7 @@ from bus.machine.scratch import Scratch
 from pipeline.engine.archives import in_use
 from pipeline.engine.jars import class_path
 from pipeline.engine.java import MODULE_OPTIONS, Java
+from pipeline.engine.python_side import import_pyspark
 from pipeline.errors import PipelineError
 
 START_S: Final = 120.0
@@ -68,7 +69,7 @@ class Jvm:
     def connect(self) -> str:
         """Wait until it listens, and let pyspark find it by the environment. Returns "". Raises
         `PipelineError` with the last line of its log."""
-        prepare()
+        import_pyspark()
         point_to(*self.address())
         return ""
 
@@ -85,12 +86,6 @@ class Jvm:
             self.process.stdin.close()
         end(self.process, START_S)
         self._directory.close()
-
-
-def prepare() -> None:
-    """Import what pyspark imports at its first call of Java, while Java starts."""
-    import pyspark.sql.functions
-    import pyspark.testing.utils  # noqa: F401
 
 
 def hush() -> None:

@@ -26,10 +26,10 @@ from pipeline.engine.jvm import (
     hush,
     last_words,
     point_to,
-    prepare,
     same_interrupts,
     until,
 )
+from pipeline.engine.python_side import import_pyspark
 from pipeline.engine.server import IDLE_S, LOG, USE, Server, directory, load, stop, took
 from pipeline.errors import PipelineError
 
@@ -100,7 +100,7 @@ class Resident:
     def connect(self) -> str:
         """Wait until it runs, and let pyspark find it by the environment. Returns "". Raises
         `PipelineError` with the last line of its log."""
-        prepare()
+        import_pyspark()
         until(lambda: self._server() is not None, START_S, self._keeper)
         found = self._server()
         if found is None:

@@ -22,6 +22,7 @@ from bus.extras import lacking
 from bus.machine.scratch import Scratch
 from pipeline.engine import jars
 from pipeline.engine.jvm import last_words
+from pipeline.engine.python_side import import_client
 from pipeline.errors import PipelineError
 
 _START_S: Final = 60.0
@@ -66,7 +67,9 @@ class Sail:
             )  # fmt: skip
 
     def connect(self) -> str:
-        """Wait until it listens and return its URL. Raises `PipelineError` with the last line of its log."""
+        """Import its client while it starts, and return its URL. Raises `PipelineError` with the last line of
+        its log."""
+        import_client()
         out = self.process.stdout
         assert out is not None
         word = out.readline() if select.select([out], [], [], _START_S)[0] else b""

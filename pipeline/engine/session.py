@@ -18,6 +18,7 @@ from pipeline import cache, reach
 from pipeline.engine import java, resident, server
 from pipeline.engine.choice import Where
 from pipeline.engine.jvm import GIVES_BACK, PARALLEL, Jvm, hush, same_interrupts
+from pipeline.engine.python_side import import_client
 from pipeline.engine.resident import Resident
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
@@ -192,6 +193,8 @@ def _release(spark: Any, remote: str) -> None:
 
 def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":
     """Make the session of a place with these settings of Spark."""
+    if where.remote:
+        import_client()
     from pyspark.sql import SparkSession
 
     hush()
