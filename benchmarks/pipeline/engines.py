@@ -54,28 +54,32 @@ class Spark:
     def _open(self, where: "Where", directory: Path) -> None:
         """Make the session with the settings that a command has for a capture of this size."""
         from pipeline.engine import session
-        from pipeline.input import read, sound
+        from pipeline.input import read
         from pipeline.jobs.opening import QUICK_BYTES
-        from pipeline.jobs.record import Facts
 
         kept = {} if where.on_sail else KEPT
         self.spark = session.make(where, {**session.settings(where, ours=True), **kept})
         self.directory = read.root(str(directory))
-        self.facts = Facts(rows=sound.look(Path(self.directory), thorough=False).rows)
         is_small = where.here and read.size_bytes(self.directory) < QUICK_BYTES
         for key, value in session.SMALL.items() if is_small else ():
             self.spark.conf.set(key, value)
 
     def audit(self) -> Answer:
-        """Do all that `buscoupler audit` does once its session is open."""
+        """Do all that `buscoupler audit` does once its session is open, and look at the files, which it does
+        while that opens."""
         from pipeline import cache
+        from pipeline.input import sound
         from pipeline.jobs.audit import JOB
-        from pipeline.jobs.record import OpenCapture, collected
+        from pipeline.jobs.record import Facts, OpenCapture, collected
         from pipeline.output.tables import Progress
 
         assert JOB.tables is not None
         options = JOB.parsed(self.directory, "--limit", str(FINDINGS))
-        capture = OpenCapture(self.spark, self.directory, Progress(quiet=True), facts=self.facts)
+        looked = sound.look(Path(self.directory), thorough=False)
+        capture = OpenCapture(
+            self.spark, self.directory, Progress(quiet=True), facts=Facts(rows=looked.rows),
+            newest_ns=looked.newest, summaries=looked.summaries,
+        )  # fmt: skip
         tables = JOB.tables(options, capture)
         found = {table.name: rows for table, rows in zip(tables, collected(tables), strict=True)}
         cache.release()

@@ -2,5 +2,5 @@
 object store, from whose `buckets` Python reads them as `arrow` batches; from a file of the `field`; from
 pcapng by the Spark data source (`source`), `live` as they are recorded, or made up as a `sample`. The `span`
 of them is asked for (`since` the last time); how `late` their files were, what is `unread` as it is in no
-file yet, and the `names` of their tokens.
+file yet, the `summaries` of the others, and the `names` of their tokens.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bus.machine.scratch import Scratch
 from capture import files
@@ -11,6 +11,7 @@ from capture.files import CaptureError
 from capture.schema import META_GATEWAY, Kind
 from pipeline.input import stored
 from pipeline.input.span import WHOLE, Span
+from pipeline.input.summaries import summaries
 from pipeline.input.unread import Unread, unread
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 SKIPPED_STATUS: Final = 3
 """The exit status of a job that left files out."""
 _SHOWN: Final = 5
+_FEW: Final = 200
+"""Files whose summaries are read here sooner than an engine would."""
 
 
 class Bad(NamedTuple):
@@ -41,12 +44,14 @@ class _Span(NamedTuple):
 
 class Looked(NamedTuple):
     """The files that are unfit; how many rows were recorded in the others, None if nobody here can look; the
-    time of the newest row of each file (0 if it says none); and what was in journals beside them."""
+    time of the newest row of each file (0 if it says none); what was in journals beside them; and the
+    `summaries` at the ends of the files, unless they are many."""
 
     bad: list[Bad]
     rows: int | None
     newest: Mapping[Path, int]
     unread: Sequence[Unread] = ()
+    summaries: Sequence[Mapping[str, Any]] = ()
 
     @property
     def newest_ns(self) -> int:
@@ -60,11 +65,14 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     `thorough`: read all of it, which takes about as long as a job; else only what files say of themselves.
     """
     bad, spans, journals = list[Bad](), list[_Span](), unread(directory)
-    for path in filter(span.has, files.finished(directory)):
+    paths = list(filter(span.has, files.finished(directory)))
+    told = dict[Path, list[dict[str, Any]]]()
+    for path in paths:
         try:
             with files.opened(path) as file:
                 _check_gateway(path, file)
                 spans += _spans(path, file)
+                told[path] = summaries(path, file) if len(paths) <= _FEW else []
                 for group in range(file.metadata.num_row_groups if thorough else 0):
                     file.read_row_group(group)
         except CaptureError as error:
@@ -74,7 +82,8 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     unfit = {one.path for one in bad}
     good = [span for span in spans if span.path not in unfit]
     newest = {span.path: span.newest_ns for span in good}
-    return Looked(bad, sum(span.rows for span in good), newest, journals)
+    every = [one for path, some in told.items() if path not in unfit for one in some]
+    return Looked(bad, sum(span.rows for span in good), newest, journals, every)
 
 
 def _check_gateway(path: Path, file: "ParquetFile") -> None:

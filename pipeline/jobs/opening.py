@@ -286,6 +286,7 @@ def _capture(
         newest_ns=looked.newest,
         where=asked.where,
         unread=[one for one in looked.unread if one.gateway in (asked.part.gateways or [one.gateway])],
+        summaries=looked.summaries,
     )  # fmt: skip
 
 

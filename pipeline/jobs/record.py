@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bus.names import Names
 from bus.quantity.quantity import Quantity
+from capture.files import listed
 from capture.names import given
 from pipeline.analysis.audit.verdict import Tables, Verdict
 from pipeline.engine import choice
@@ -95,8 +96,8 @@ class OpenCapture:
     of its tokens, how many files were left out, the facts about this run, the part that is asked for,
     whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table), whether
     it reads the files itself: if not `is_native`, Python does; of a capture on this machine the time of
-    the newest row of each file (`newest_ns`), and what is `unread` in journals beside them; and `where` it
-    is, as its user knows the place."""
+    the newest row of each file (`newest_ns`), what is `unread` in journals beside them, and the `summaries`
+    of the files (`pipeline.input.sound.look`); and `where` it is, as its user knows the place."""
 
     spark: "SparkSession"
     directory: str
@@ -110,6 +111,7 @@ class OpenCapture:
     newest_ns: Mapping[Path, int] = field(default_factory=dict)
     where: str = ""
     unread: Sequence[Unread] = ()
+    summaries: Sequence[Mapping[str, Any]] = ()
     _inventories: "dict[int, list[Row]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":
@@ -126,8 +128,15 @@ class OpenCapture:
         margin_ns = margin_ns if self.span.is_bounded else 0  # without bounds there is nothing beyond them
         if margin_ns not in self._inventories:
             recorded = None if self.span.is_bounded else self.facts.rows
-            self._inventories[margin_ns] = take(self.rows(margin_ns), recorded)
+            self._inventories[margin_ns] = take(self.rows(margin_ns), recorded, self._its_summaries())
         return self._inventories[margin_ns]
+
+    def _its_summaries(self) -> Sequence[Mapping[str, Any]]:
+        """Return the summaries, unless other files are there than were looked at: a recorder goes on."""
+        if not self.summaries:
+            return ()
+        there = set(filter(self.span.has, listed(Path(self.directory))))
+        return self.summaries if there == set(self.newest_ns) else ()
 
 
 class Job(NamedTuple):

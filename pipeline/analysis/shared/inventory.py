@@ -7,7 +7,7 @@ when each file began), so they are collected, and the tables made of them here.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,12 +32,17 @@ CAPTURE: Final = {
 _SORT: Final = ("gateway", "boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer")
 
 
-def take(rows: "DataFrame", recorded: int | None = None) -> "list[Row]":
+def take(
+    rows: "DataFrame", recorded: int | None = None, summaries: Sequence[Mapping[str, Any]] = ()
+) -> "list[Row]":
     """Collect `summarised`, if that accounts for every row, else `counted`.
 
     `recorded` is how many rows there are without summaries, where files were asked for that. Else they are
-    counted, which reads no column.
+    counted, which reads no column. No engine is asked if the `summaries` that were read with that
+    (`pipeline.input.summaries`) account for every row.
     """
+    if recorded is not None and summaries and sum(one["contents"]["rows"] for one in summaries) == recorded:
+        return added_up(summaries)
     with ThreadPoolExecutor(1) as beside:
         counting = beside.submit(rows.count) if recorded is None else None
         found = summarised(rows).collect()
@@ -58,6 +63,29 @@ def summarised(rows: "DataFrame") -> "DataFrame":
         "topologies": F.collect_set("payload"),
         "began_ns": F.collect_set(F.when(inner["kind"] == Kind.TOPOLOGY.value, F.col("ts_ns"))),
     })  # fmt: skip
+
+
+def added_up(summaries: Iterable[Mapping[str, Any]]) -> "list[Row]":
+    """Add up what `summarised` does, of summaries that have been read."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for one in summaries:
+        kind = one["contents"]["kind"]
+        sort = {**one, "kind": kind, "peer": one["peer"] if kind == Kind.LEDGER else None}
+        groups[*(sort[name] for name in _SORT), one["payload"]].append(one)
+    return [Row(**dict(zip(_SORT, key, strict=False)), **_sums(some)) for key, some in groups.items()]
+
+
+def _sums(some: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the summaries of one sort, to the columns of `summarised`."""
+    inner = [one["contents"] for one in some]
+    began = {one["ts_ns"] for one in some if one["contents"]["kind"] == Kind.TOPOLOGY}
+    return {
+        "count": sum(one["count"] for one in some), "first": min(one["cap_seq"] for one in some),
+        "first_ns": min(one["ts_ns"] for one in some), "rows": sum(one["rows"] for one in inner),
+        "enveloped": sum(one["enveloped"] for one in inner), "summaries": len(some),
+        "last": max(one["last_cap_seq"] for one in inner), "last_ns": max(one["last_ns"] for one in inner),
+        "topologies": [] if some[0]["payload"] is None else [some[0]["payload"]], "began_ns": sorted(began),
+    }  # fmt: skip
 
 
 def counted(rows: "DataFrame") -> "DataFrame":

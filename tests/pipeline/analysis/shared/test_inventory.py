@@ -16,6 +16,9 @@ from capture.files import listed
 from capture.schema import Kind
 from pipeline.analysis.shared import inventory
 from pipeline.input import read as capture
+from pipeline.input import sound
+from pipeline.jobs.record import Facts, OpenCapture
+from pipeline.output.tables import Progress
 from tests.pipeline.engines import plan
 from tests.rigs.planted import Plan, generate
 
@@ -44,6 +47,49 @@ def test_it_is_what_a_pass_over_all_rows_finds(spark: "SparkSession", planted: s
     found = inventory.take(rows)
     assert is_summarised(found)
     assert same(found) == same(inventory.counted(rows).collect())
+
+
+def test_summaries_that_python_reads_add_up_to_what_an_engine_finds(
+    spark: "SparkSession", planted: str
+) -> None:
+    looked = sound.look(Path(planted), thorough=False)
+    found = inventory.summarised(capture.read(spark, planted)).collect()
+    assert whole(inventory.take(spark.range(0), looked.rows, looked.summaries)) == whole(found)
+    assert any(row.topologies and row.began_ns for row in found)
+
+
+def whole(found: list[Row]) -> set[tuple[Any, ...]]:
+    lists = "topologies", "began_ns"
+    plain = [{name: tuple(map(_plain, sorted(row[name]))) for name in lists} for row in found]
+    return {tuple(sorted((row.asDict() | its).items())) for row, its in zip(found, plain, strict=True)}
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def test_summaries_of_some_of_the_files_alone_are_not_taken(spark: "SparkSession", planted: str) -> None:
+    without_contents(listed(Path(planted))[0])
+    looked = sound.look(Path(planted), thorough=False)
+    rows = capture.read(spark, planted)
+    assert looked.summaries
+    found = inventory.take(rows, looked.rows, looked.summaries)
+    assert same(found) == same(inventory.counted(rows).collect())
+
+
+def test_a_file_that_came_since_the_look_is_in_the_inventory(spark: "SparkSession", planted: str) -> None:
+    later, *_ = listed(Path(planted))
+    rows = pq.read_metadata(later).num_rows
+    later.rename(aside := Path(planted).parent / later.name)
+    looked = sound.look(Path(planted), thorough=False)
+    aside.rename(later)
+    opened = OpenCapture(
+        spark, planted, Progress(quiet=True), facts=Facts(rows=looked.rows), newest_ns=looked.newest,
+        summaries=looked.summaries,
+    )  # fmt: skip
+    assert looked.summaries
+    assert looked.rows is not None
+    assert sum(row.rows for row in opened.inventory()) > looked.rows + rows // 2
 
 
 def without_contents(path: Path) -> None:
