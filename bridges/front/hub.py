@@ -95,8 +95,11 @@ class FrontHub(Hub):
         return steps
 
     def _thinning(self, front: Front) -> list[Step]:
-        steps = [] if front.refresh_s is None else [self._step(Memory(front.refresh_s), UNCHANGED)]
-        return steps + self._limiting([limit for limit in front.limits if not limit.outward])
+        limiting = self._limiting([limit for limit in front.limits if not limit.outward])
+        if front.refresh_s is None:
+            return limiting
+        memory = Memory(front.refresh_s)
+        return [self._step(memory, UNCHANGED), *(_forgetting(memory, limited) for limited in limiting)]
 
     def _limiting(self, limits: list[Limit]) -> list[Step]:
         return [self._step(Limits(limits), LIMIT)] if limits else []
@@ -195,6 +198,18 @@ def _lacking(batch: Batch, passed: Batch | None) -> list[bytes]:
         else:
             gone.append(message)
     return gone
+
+
+def _forgetting(memory: Memory, limited: Step) -> Step:
+    """Return a step after which `memory` knows nothing of what was above a limit: the next one is news."""
+
+    def step(batch: Batch, refuse: Refuse) -> Batch | None:
+        passed = limited(batch, refuse)
+        if gone := _lacking(batch, passed):
+            memory.forget(from_payloads(gone))
+        return passed
+
+    return step
 
 
 def _through(steps: list[Step], batch: Batch, refuse: Refuse) -> Batch | None:

@@ -117,6 +117,16 @@ def _walk(data: bytes, position: int, count: int) -> tuple[Walk, int]:
     return walk, position
 
 
+def _published(walk: Walk) -> tuple[list[int], list[bytes]]:
+    """Return the numbers of the frames that publish, and under which keys they are remembered.
+
+    A key of tokens alone has four bytes for each, so none is as one with another kind.
+    """
+    keys, kinds = walk.tokens, walk.kinds
+    numbers = [n for n in range(len(keys)) if kinds.get(n, PUB) & PUB]
+    return numbers, [keys[n] + bytes((kinds[n],)) if n in kinds else keys[n] for n in numbers]
+
+
 class Memory:
     """The last data of each pattern, and when a frame of it last passed. Bounded in patterns and bytes.
 
@@ -145,15 +155,19 @@ class Memory:
 
     def of_each(self, walk: Walk, now_s: float) -> Passes:
         """Judge the frames of a stretch. Those that publish nothing always pass."""
-        keys, said, kinds = walk.tokens, walk.data, walk.kinds
-        if not kinds:
-            return self._news(keys, said, now_s)
-        publish = [n for n in range(len(keys)) if kinds.get(n, PUB) & PUB]
-        # a key of tokens alone has four bytes for each, so none is as one with another kind
-        keys = [keys[n] + bytes((kinds[n],)) if n in kinds else keys[n] for n in publish]
-        found = self._news(keys, [said[n] for n in publish], now_s) or ()
-        gone = {n for n, passed in zip(publish, found, strict=False) if not passed}
-        return [n not in gone for n in range(len(said))]
+        if not walk.kinds:
+            return self._news(walk.tokens, walk.data, now_s)
+        numbers, keys = _published(walk)
+        found = self._news(keys, [walk.data[n] for n in numbers], now_s) or ()
+        gone = {n for n, passed in zip(numbers, found, strict=False) if not passed}
+        return [n not in gone for n in range(len(walk.data))]
+
+    def forget(self, gone: Batch) -> None:
+        """Forget the patterns of frames that passed here, and then nobody heard."""
+        for key in _published(_walk(gone.keep(), 0, gone.count)[0])[1]:
+            before = self._young.pop(key, None)
+            if before is not None:
+                self._size -= len(key) + len(before[0])
 
     def _news(self, keys: list[bytes], said: list[bytes], now_s: float) -> Passes:
         """Tell which frames have other data than the last of their pattern, or are due again."""

@@ -9,12 +9,13 @@ import pytest
 from bridges.bridge import Bridge
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front, Limit
+from bridges.front.thinning import Memory, passing
 from bridges.policy import Policy
 from bridges.side import Side
 from bridges.simulate import I2cWire, run
 from bus.hub import Hub
 from bus.renaming import Renaming
-from bus.wire.batch import Batch
+from bus.wire.batch import Batch, from_payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack, unpack
 from bus.wire.pattern import Pattern
@@ -107,6 +108,31 @@ def test_unchanged_frames_and_floods_stay_out_and_the_ledger_says_so() -> None:
     say(room.sides[1], room.right, message("out"), message("out"), message("t"))
     assert room.left.messages == [message("out"), message("t")]
     assert room.balanced()
+
+
+@pytest.mark.parametrize("key", [None, Envelope(77, 5, 4)])
+def test_a_change_above_a_limit_is_no_old_news_when_it_is_said_again(key: Envelope | None) -> None:
+    """A valve that opened in a flood once was shut on the bus for as long as `refresh_ms`."""
+    trunk = Policy(trunk=key is not None)
+    room = Room(Front(refresh_s=60, limits=(Limit(("t",), 2),)), trunk, trunk)
+    for room.now_s, said in ((0.0, "abc"), (0.5, "c"), (2.0, "cc"), (4.0, "c")):
+        for n, data in enumerate(said):
+            frame = message("t/valve", data.encode())
+            each = None if key is None else key._replace(sequence=100 * int(2 * room.now_s) + n)
+            say(room.door, room.left, frame if each is None else wrap(frame, each))
+    heard = [take_apart(one)[1] if key else one for one in room.right.messages]
+    assert [unpack(one).data for one in heard] == [b"a", b"b", b"c"]
+    assert room.bridge.accounts()["left"].stats.rejected == {"limit": 2, "unchanged": 2}
+    assert room.balanced()
+
+
+def test_a_pattern_above_a_limit_leaves_nothing_in_the_memory() -> None:
+    memory, now_s = Memory(60), 0.0
+    for n in range(100):
+        batch = from_payloads([message("t", bytes(n % 7)), pack(3, Pattern("u"), bytes(n))])
+        assert passing(batch, memory, now_s, "unchanged", lambda *_: None) is not None
+        memory.forget(batch)
+        assert len(memory) == 0
 
 
 def test_an_outward_limit_is_for_each_peer() -> None:
