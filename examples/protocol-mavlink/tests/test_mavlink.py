@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import pty
 import tty
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from buscoupler_mavlink.protocol import Mavlink
 from pymavlink import mavutil
-from pymavlink.dialects.v20 import common
+from pymavlink.dialects.v20 import ardupilotmega, common
 
 from bridges.media.uart.medium import Uart
 from bridges.protocols.translator import Wire
@@ -62,6 +63,49 @@ def test_a_gap_in_the_sequence_is_counted() -> None:
     sender.seq = 250  # it began anew
     assert len(made.receive([heartbeat(sender) for _ in range(3)], 0.0)) == 3
     assert made.wire.stats.rejected == {"gap": 3, "order": 3}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_message_of_another_dialect_is_no_frame_and_no_gap(version: int) -> None:
+    """It once was a frame of system 0 with its bytes as text, and the next message came behind a gap."""
+    made, sender = translator(), ardupilotmega.MAVLink(None, 1, 1)
+    stream = heartbeat(sender)
+    other = ardupilotmega.MAVLink_ahrs_message(0, 0, 0, 0, 0, 0.5, 0)
+    stream += bytes(other.pack(sender, force_mavlink1=version == 1))
+    sender.seq += 1
+    found = made.receive([stream + heartbeat(sender)], 0.0)
+    assert [unpack(one).tokens for one in found] == [Pattern("mav", 1, "HEARTBEAT")] * 2
+    assert made.wire.stats.rejected == {"unknown": 1}
+    assert made.condition == "UNKNOWN_163 is not in dialect common"
+
+
+def test_a_dialect_has_its_messages_and_check_knows_which_there_are() -> None:
+    made, sender = Mavlink(dialect="ardupilotmega").translator(Wire("test", "bytes", Stats())), peer()
+    data = ardupilotmega.MAVLink_ahrs_message(0, 0, 0, 0, 0, 0.5, 0).pack(sender)
+    assert [unpack(one).tokens for one in made.receive([bytes(data)], 0.0)] == [Pattern("mav", 1, "AHRS")]
+    assert list(Mavlink(dialect="ardupilotmega").problems()) == []
+    assert [one.text[:8] for one in Mavlink(dialect="ardupilot").problems()] == ["dialect:"]
+    wrong = Mavlink(send=("COMAND_LONG", "HEARTBEAT"))
+    assert [one.text for one in wrong.problems()] == [
+        'send: dialect common has no message COMAND_LONG; did you mean "COMMAND_LONG"?'
+    ]
+
+
+@pytest.mark.parametrize("kind", list(common.mavlink_map.values()), ids=lambda kind: kind.msgname)
+def test_what_comes_can_be_sent_as_it_came(kind: Any) -> None:
+    """Texts and what is no number once were refused, so no parameter could be set."""
+    ends = {"float": math.nan, "double": math.nan, "uint64_t": 2**64 - 1, "int64_t": -(2**63), "char": b"AB"}
+    sizes = dict(zip(kind.ordered_fieldnames, kind.array_lengths, strict=True))
+    fields = dict[str, Any]()
+    for name, type_ in zip(kind.fieldnames, kind.fieldtypes, strict=True):
+        size = 0 if type_ == "char" else sizes[name]
+        fields[name] = [ends.get(type_, 7)] * size if size else ends.get(type_, 7)
+    sender = common.MAVLink(None, 255, 190)
+    said = bytes(kind(**fields).pack(sender))
+    made = Mavlink(send=(kind.msgname,)).translator(Wire("test", "bytes", Stats()))
+    for came in made.receive([said], 0.0):
+        assert made.send(came, 0.0).items == [said]
+    assert made.wire.stats.rejected in ({}, {"oversize": 1})
 
 
 def test_what_is_no_number_is_null_in_arrays_too() -> None:
