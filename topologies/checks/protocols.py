@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from bridges.protocols.protocol import Protocol
-from bus.key_types import Patterns
+from bridges.protocols.protocol import Protocol, Way
+from bus.key_types import Patterns, names_in
 from bus.schema import Where
 from bus.wire.notation import text_of
 from topologies.findings import Finding, error, note, warning
-from topologies.model.bridges import meeting
+from topologies.model.bridges import Side, meeting
 from topologies.wiring.segments import Joint, Wiring
 
 
@@ -23,6 +23,10 @@ def find_unspoken(wiring: Wiring) -> Iterator[Finding]:
             yield make(problem.where or protocol.where, problem.text)
     yield from _uncarried(wiring)
     yield from _unheard(wiring)
+    for side in (joint.side for joint in wiring.joints):
+        if side.speaks is not None:
+            yield from _renamed_nothing(side, side.speaks.way)
+            yield from _limited_nothing(side)
     yield from _two_masters(wiring)
 
 
@@ -44,10 +48,39 @@ def _unheard(wiring: Wiring) -> Iterator[Finding]:
         yield from _apart(side.where, "leaves", (*own, *side.allow.outward), way.outward)
 
 
+def _renamed_nothing(side: Side, way: Way) -> Iterator[Finding]:
+    """Yield names that a side changes, and that its protocol does not have."""
+    known = _known(way.inward, way.outward)
+    strip = side.strip if isinstance(side.strip, tuple) else None
+    for old in map(names_in, side.rename) if known and strip is not None else ():
+        if not meeting(((*strip, *old),), known):
+            text = f"rename: {text_of(old)} is no name on the wire: the protocol has"
+            yield warning(side.where, f"{text} {_listed(known)}, and prefix comes in front of the new name")
+
+
+def _limited_nothing(side: Side) -> Iterator[Finding]:
+    """Yield limits of what neither enters nor leaves under such a name."""
+    way = side.way
+    assert way is not None  # a protocol has one
+    for limit in side.limits:
+        known = _known(way.outward if limit.direction == "out" else way.inward)
+        if known and limit.pattern and not meeting((limit.pattern,), known):
+            text = f"limits: nothing of {text_of(limit.pattern)} passes: the names in the bridge are"
+            yield warning(side.where, f"{text} {_listed(known)}")
+
+
+def _known(*ways: Patterns | None) -> Patterns:
+    """Return all patterns of some ways; none if one of them has any pattern."""
+    return () if None in ways else tuple(dict.fromkeys(one for some in ways for one in some or ()))
+
+
+def _listed(patterns: Patterns) -> str:
+    return " and ".join(map(text_of, patterns[:4])) + (" ..." if len(patterns) > 4 else "")
+
+
 def _apart(where: Where, verb: str, own: Patterns, ways: Patterns | None) -> Iterator[Finding]:
     if own and ways and not meeting(own, ways):
-        some = " and ".join(map(text_of, ways[:4])) + (" ..." if len(ways) > 4 else "")
-        text = f"nothing {verb} here: the protocol has {some}, and this side lets only"
+        text = f"nothing {verb} here: the protocol has {_listed(ways)}, and this side lets only"
         yield warning(where, f"{text} {' and '.join(map(text_of, own))} pass")
 
 

@@ -90,7 +90,8 @@ class Side(Record):
     ] = ()
     rename: Annotated[
         Mapping[Annotated[str, Check(_check_key, "pattern")], Names],
-        "patterns there, and what they are called in the bridge: both ways, the longest that fits",
+        "patterns on the wire, and what they are called in the bridge: both ways, the longest that fits. "
+        "What enters loses `strip`, gets its name, and then `prefix`",
     ] = field(default_factory=Table)
     unchanged: Annotated[
         Literal["drop"] | None, "drop frames that enter with the data of the last one of their pattern"

@@ -75,7 +75,9 @@ class Lines(Protocol):
         "pattern of the frames whose data leave as lines; or patterns, each with a template such as "
         '`"SET {1} {data}\\r\\n"`, where `{1}` is the first token behind the pattern; without it, none',
     ] = None
-    delimiter: Annotated[Delimiter | None, "end of a line; by default LF, or CR LF"] = None
+    delimiter: Annotated[
+        Delimiter | None, "end of a line; by default LF, or CR LF. A LF behind CR is dropped"
+    ] = None
     longest_bytes: Annotated[int, Range(1, DATA_BYTES_MAX), "the longest line"] = DATA_BYTES_MAX
     encoding: Annotated[Literal["none", "ascii", "utf-8"], "other lines are dropped, both ways"] = "none"
 

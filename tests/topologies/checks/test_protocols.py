@@ -217,3 +217,25 @@ def test_a_device_that_is_asked_does_not_connect_by_itself(protocol: str) -> Non
 def test_what_only_tmq_has_is_refused_beside_a_protocol(medium: str, protocol: str, words: str) -> None:
     with pytest.raises(InvalidTopology, match=words):
         loads(SPOKEN.format(side=f"{{{medium}, protocol: {protocol}}}"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("prefix: hall, rename: {gps/GP: nav}", ""),
+        ("prefix: hall, rename: {gps: nav}, limits: [{pattern: hall/nav/GP, frames_per_s: 1}]", ""),
+        ("strip: gps, rename: {GP: nav}, limits: [{pattern: nav, frames_per_s: 1}]", ""),
+        ("strip: 1, rename: {GP: nav}", ""),
+        ("rename: {panel/text: text}, limits: [{pattern: text, direction: out, frames_per_s: 1}]", ""),
+        ("prefix: hall, rename: {hall/gps/GP: nav}", "rename: hall/gps/GP is no name on the wire"),
+        ("strip: pos, rename: {gps/GP: nav}", "rename: gps/GP is no name on the wire"),
+        ("prefix: hall, limits: [{pattern: gps, frames_per_s: 1}]", "limits: nothing of gps passes"),
+        ("limits: [{pattern: panel, frames_per_s: 1}]", "limits: nothing of panel passes"),
+    ],
+)
+def test_names_that_a_side_changes_or_limits_are_those_that_it_has(words: str, told: str) -> None:
+    """With a prefix, a name of the bridge was written for one of the wire, and nothing was renamed."""
+    side = "uart: /dev/ttyS0, protocol: {nmea: {root: gps, send: panel/text}}"
+    text = f"{TOP}  g: {{on: a, join: [{{bus: main}}, {{{side}, {words}}}]}}\n"
+    found = [one.text for one in check(loads(text)) if one.text.startswith(("rename", "limits"))]
+    assert [one.startswith(told) for one in found] == ([True] if told else []), found
