@@ -60,6 +60,11 @@ class Cutter:
         taken, self.over, self.over_bytes = (self.over, self.over_bytes), 0, 0
         return taken
 
+    def drop(self, rest: bytes) -> None:
+        """Forget what is held if that is all of it."""
+        if self._held == rest and not self._is_skipping:
+            self._held.clear()
+
     def take_rest(self) -> tuple[bytes, bool]:
         """Return what is held, and whether it is the end of a run that is dropped. Begin anew."""
         rest, was_skipping = bytes(self._held), self._is_skipping

@@ -27,8 +27,8 @@ class LinesTranslator(DelimitedTranslator):
     """
 
     def __init__(self, record: Lines, wire: Wire) -> None:
-        self._has_cr = record.delimiter is None
-        super().__init__(wire, record.ending, record.longest_bytes + self._has_cr)
+        self._has_cr, self._has_lf = record.delimiter is None, record.ending == b"\r"
+        super().__init__(wire, record.ending, record.longest_bytes + (self._has_cr or self._has_lf))
         self._record, self._forbidden = record, record.forbidden
         self._fixed = None if record.matches else tokens_of(record.receive)
         self._other = None if record.unmatched is None else tokens_of(record.unmatched)
@@ -46,7 +46,7 @@ class LinesTranslator(DelimitedTranslator):
         self._rules = sorted(rules, key=lambda rule: -len(rule.tokens))
 
     def _frames(self, run: bytes) -> Iterable[bytes]:
-        line = run.removesuffix(b"\r") if self._has_cr else run
+        line = self._bare(run)
         if self._is_text:
             line = line.removeprefix(MARK)
         if not line:
@@ -60,6 +60,17 @@ class LinesTranslator(DelimitedTranslator):
         else:
             self.found += 1
             yield frame(*found)
+
+    def _bare(self, run: bytes) -> bytes:
+        """Return a line without what other devices end lines with, too: CR and LF."""
+        if self._has_lf:
+            return run.removeprefix(b"\n")
+        return run.removesuffix(b"\r") if self._has_cr else run
+
+    def end(self, now_s: float) -> list[bytes]:
+        if self._has_lf and len(self._cutter) == 1:
+            self._cutter.drop(b"\n")
+        return super().end(now_s)
 
     def _found(self, line: bytes) -> tuple[tuple[int, ...], bytes] | None:
         if self._fixed is not None:

@@ -40,6 +40,22 @@ def test_the_longest_line_fits_and_one_more_byte_does_not(end: bytes) -> None:
     assert made.wire.stats.rejected == {"oversize": 1}
 
 
+@pytest.mark.parametrize("encoding", ["none", "ascii", "utf-8"])
+def test_a_line_feed_behind_a_delimiter_that_is_cr_is_no_part_of_the_next_line(encoding: str) -> None:
+    """A scanner that is told by CR, and answers with CR LF, once gave all codes but the first with a LF."""
+    sent = b"one\r\ntwo\r\n\r\nlast\rplain\r\n"
+    record = Lines(delimiter="\r", encoding=encoding, longest_bytes=5)
+    whole, cut = translator(record), translator(record)
+    found = [data for _, data in told(fed(whole, [sent]))]
+    assert found == [data for _, data in told(fed(cut, [bytes((one,)) for one in sent]))]
+    assert found == [b"one", b"two", b"last", b"plain"]
+    assert [*whole.end(0.0), *cut.end(0.0)] == []
+    assert whole.wire.stats.rejected == cut.wire.stats.rejected == {}
+    datagrams = translator(record, "datagrams")
+    assert told(fed(datagrams, [b"one\r\n", b"two"])) == told(fed(translator(record), [b"one\rtwo\r"]))
+    assert fed(translator(Lines(delimiter=";")), [b"a;\nb;"])[1].endswith(b"\nb")
+
+
 @pytest.mark.parametrize("delimiter", [";", "\r", "\r\n", "\x00", "\xff\xfe", "END!"])
 def test_any_delimiter_of_up_to_4_bytes(delimiter: str) -> None:
     end = delimiter.encode("latin-1")
