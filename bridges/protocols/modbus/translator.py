@@ -22,6 +22,7 @@ DOUBT_S, DOUBT_TIMES = 5.0, 10
 """The time after a disturbance for which answers of an RTU device are confirmed: in s, or in timeouts."""
 CONFIRM_S = 60.0
 """The time after which an answer is confirmed anyway."""
+_RTU = '; nothing came: if that is RTU behind a serial server, it is uart: {port: "socket://HOST:PORT"}'
 NO_POWER, POWER_MAX = -0x8000, 10
 """The scale factor that stands for none, and the largest (SunSpec Device Information Model, sunssf)."""
 
@@ -168,7 +169,11 @@ class ModbusTranslator(Asker[bytes, Request]):
 
     def _words(self, device: Device, outcome: Outcome) -> str:
         assert isinstance(device, Unit)
-        return "answers late, or one request behind" if device.behind else super()._words(device, outcome)
+        if device.behind:
+            return "answers late, or one request behind"
+        is_dumb = isinstance(self._wired, Mbap) and self._wired.heard_s == -inf
+        is_told = next(iter(self._troubled), device) is not device
+        return super()._words(device, outcome) + (_RTU if is_dumb and not is_told else "")
 
     def _refuse(self, poll: Request, outcome: Outcome, now_s: float) -> None:
         if outcome.code not in _ILLEGAL or len(parts := apart(poll.block)) < 2:

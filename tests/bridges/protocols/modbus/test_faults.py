@@ -122,6 +122,9 @@ TCP: list[tuple[Say, str]] = [
 FAULTS = [(False, *fault) for fault in RTU] + [(True, *fault) for fault in TCP]
 
 
+HINT = '; nothing came: if that is RTU behind a serial server, it is uart: {port: "socket://HOST:PORT"}'
+
+
 @pytest.mark.parametrize(
     ("tcp", "say", "reason"),
     FAULTS,
@@ -137,8 +140,26 @@ def test_a_fault_of_a_device_is_counted_and_becomes_no_value(tcp: bool, say: Say
     assert line.rejected[reason] > 0
     assert line.master.condition or line.master.over
     is_silent = set(line.rejected) <= {"no answer", *(() if tcp else ("echo",))}
-    assert is_silent == (line.master.condition == "device 1 does not answer")
+    assert is_silent == (
+        line.master.condition in ("device 1 does not answer", f"device 1 does not answer{HINT}")
+    )
     assert len(line.requests) < 60
+
+
+class Mute(Device):
+    """A device of RTU where TCP is expected: it understands nothing."""
+
+    def say(self, asked: bytes, answer: bytes) -> Said:
+        return []
+
+
+@FRAMINGS
+def test_where_nothing_ever_came_over_tcp_rtu_is_what_may_be_meant(tcp: bool) -> None:
+    """A converter passes RTU on as it is, and its devices are silent to Modbus TCP."""
+    rows = (row(1, "a", device=1), row(2, "b", device=2))
+    line = bench(table(*rows), Mute(1, tcp=tcp), Mute(2, tcp=tcp)).run(60)
+    told = f"device 1 does not answer{HINT if tcp else ''}; device 2 does not answer"
+    assert line.master.condition == told
 
 
 @FRAMINGS
