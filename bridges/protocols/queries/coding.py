@@ -11,6 +11,7 @@ from bus.quantity.scale import PLAIN, Number, Scale, decimal_of
 from bus.text import decoded
 
 Kind = Literal["number", "text", "hex"]
+_SIGNS = ("+", "-")
 Raw = int | Decimal | str
 """The content of an answer: a number, or text."""
 
@@ -88,12 +89,13 @@ def raw_in(kind: Kind, text: str) -> Raw:
     """Return the number, or the text, in an answer. Raises ValueError for what is none."""
     if kind == "text":
         return text
-    plain = "".join(text.split())
     if kind == "hex":
+        plain = "".join(text.split())
         if len(plain) > 64 or not plain.isascii() or not plain.isalnum():
             raise ValueError("not hexadecimal digits")
         return int(plain, 16)
-    found = read("text", plain.encode())
+    sign, digits = (text[:1], text[1:].lstrip()) if text[:1] in _SIGNS else ("", text)
+    found = read("text", (sign + digits).encode())  # scales write a sign, blanks, and the digits
     if not isinstance(found, int | Decimal):
         raise ValueError("not a number")
     return found
