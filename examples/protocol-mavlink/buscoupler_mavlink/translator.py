@@ -8,6 +8,7 @@ from typing import Any
 
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, Translator, Wire, frame
+from bus.quantity.raw import shortest
 from bus.wire.frame import DATA_BYTES_MAX, unpack
 from bus.wire.pattern import token
 from buscoupler_mavlink.protocol import Mavlink
@@ -46,7 +47,7 @@ class MavlinkTranslator(Translator[bytes]):
         if isinstance(message, self._unknown):
             return self._leave_out(message)
         self._note_gap(message)
-        data = json.dumps(_plain(message.to_dict()), separators=(",", ":")).encode()
+        data = json.dumps(_plain(message), separators=(",", ":")).encode()
         if len(data) > DATA_BYTES_MAX:
             self.reject("oversize", len(data))
             return None
@@ -102,20 +103,23 @@ def _module(dialect: str) -> Any:
     return import_module(f"pymavlink.dialects.v20.{dialect}")
 
 
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+def _plain(message: Any) -> dict[str, Any]:
     """Return the fields of a message as JSON has them: bytes as text, what is no number as null."""
-    del fields["mavpackettype"]
-    return {name: _value(value) for name, value in fields.items()}
+    fields = message.to_dict()
+    types = zip(message.fieldnames, message.fieldtypes, strict=True)
+    return {name: _value(fields[name], type_ == "float") for name, type_ in types}
 
 
-def _value(value: Any) -> Any:
+def _value(value: Any, is_single: bool) -> Any:
     if isinstance(value, list):
-        return [_value(one) for one in value]
+        return [_value(one, is_single) for one in value]
     if isinstance(value, bytes | bytearray):
         return value.decode(_CODEC).rstrip("\0")
-    if isinstance(value, float) and not math.isfinite(value):
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
         return None
-    return value
+    return float(shortest(value, "f32")) if is_single else value
 
 
 def _raw(value: Any, type_: str) -> Any:

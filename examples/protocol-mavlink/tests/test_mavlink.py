@@ -119,6 +119,18 @@ def test_what_is_no_number_is_null_in_arrays_too() -> None:
     assert (found["z"], found["q"], found["pose_covariance"][:2]) == (None, [1, 0, 0, None], [None, 0])
 
 
+def test_a_float_of_four_bytes_has_no_more_digits_than_it_needs() -> None:
+    made, sender = translator(), peer()
+    said = sender.attitude_encode(1, 0.1, -2.5e-8, 3.4e38, 1 / 3, 0, 0).pack(sender)
+    found = json.loads(unpack(made.receive([bytes(said)], 0.0)[0]).data)
+    assert [found[name] for name in ("roll", "pitch", "yaw", "rollspeed")] == [
+        0.1,
+        -2.5e-8,
+        3.4e38,
+        0.33333334,
+    ]
+
+
 def test_what_is_not_sent_leaves_no_number_out() -> None:
     made = translator()
     one, bad = (pack(1, Pattern("mav", 255, "COMMAND_LONG"), data) for data in (command(), b"{}"))
