@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from bus.quantity.telling import line
+from bus.wire.notation import text_of
 from tests.topologies.support import GATEWAY
 from topologies.loading.loader import loads
 from topologies.quantities import quantities
@@ -21,3 +24,33 @@ def test_patterns_are_those_behind_the_front_of_a_side(tmp_path: Path) -> None:
     (one,) = quantities(renamed)
     assert one.pattern == ("hall", 3, "can", "EEC1", 254, "Rpm")
     assert one.any_at == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "usual"),
+    [
+        ("rename: {can/EEC1/0: main}", {"main/Rpm"}, ("can", "EEC1", 254, "Rpm")),
+        (
+            "rename: {can/EEC1/0x03: trim, can/EEC1/254: e}",
+            {"trim/Rpm", "e/Rpm"},
+            ("can", "EEC1", 254, "Rpm"),
+        ),
+        ("prefix: car, rename: {can/EEC1/0/Rpm: rpm}", {"car/rpm"}, ("car", "can", "EEC1", 254, "Rpm")),
+        ("strip: can, rename: {EEC1: e, EEC1/7: e7}", {"e7/Rpm"}, ("e", 254, "Rpm")),
+        ("rename: {can/Other/0: main}", set(), ("can", "EEC1", 254, "Rpm")),
+        ("strip: 3", set(), ("Rpm",)),
+        ("prefix: car", set(), ("car", "can", "EEC1", 254, "Rpm")),
+    ],
+)
+def test_one_source_that_a_side_renames_has_the_unit_of_all(
+    tmp_path: Path, words: str, named: set[str], usual: tuple[str | int, ...]
+) -> None:
+    """Values of a source with a name of its own had no unit, and were on no page and in no metric."""
+    path = tmp_path / "engine.dbc"
+    path.write_text(f'VERSION ""\nBU_: X\nBO_ 2364540158 EEC1: 8 X\n{SIGNAL}')
+    side = f"can: {{channel: can0}}, protocol: {{dbc: {{file: {path}, j1939: true}}}}, {words}"
+    text = f"{GATEWAY}buses: {{p: {{on: gw}}}}\nbridges: {{b: {{on: gw, join: [bus: p, {{{side}}}]}}}}"
+    *singled, every = quantities(loads(text))
+    assert {text_of(one.pattern) for one in singled} == named
+    assert all(one.any_at is None and one.unit == "rpm" for one in singled)
+    assert (every.pattern, every.any_at) == (usual, len(usual) - 2 if 254 in usual else None)
