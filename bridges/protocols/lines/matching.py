@@ -38,7 +38,9 @@ class Finder:
 
     def __init__(self, expression: str, names: Names, is_text: bool) -> None:
         self._expression, self._shape = compiled(expression, is_text), Shape(names)
-        self._sign = "" if SIGN in places_of(names) else SIGN
+        numbers = {_name(name): number for name, number in self._expression.groupindex.items()}
+        self._data = numbers.get(DATA)
+        self._sign = None if SIGN in places_of(names) else numbers.get(SIGN)
 
     def find(self, line: bytes) -> tuple[tuple[int, ...], bytes] | None:
         """Return the tokens and the data of a line; None if it does not match.
@@ -53,8 +55,15 @@ class Finder:
             tokens = self._shape.tokens({name: decoded(value) for name, value in groups.items() if value})
         except KeyError:
             return None
-        minus = b"-" if groups.get(self._sign) == b"-" else b""
+        minus = b"-" if self._is_apart(match) and groups.get(SIGN) == b"-" else b""
         return tokens, minus + (groups.get(DATA, line) or b"")
+
+    def _is_apart(self, match: Any) -> bool:
+        """Return whether the sign comes before the data, and is no part of them already."""
+        if self._sign is None or self._data is None:
+            return False
+        (at, _), (start, end) = match.span(self._sign), match.span(self._data)
+        return not start <= at < end
 
 
 def _name(name: "str | bytes") -> str:

@@ -114,6 +114,16 @@ def test_a_minus_that_stands_apart_comes_before_the_data() -> None:
     ]
 
 
+def test_a_sign_inside_the_data_is_not_written_twice() -> None:
+    """`-5` once came as `--5`, and the longest line as more than a frame has."""
+    made = translator(Lines(match="(?P<data>(?P<sign>-?)[0-9]*)", longest_bytes=2048))
+    longest = b"-" + b"5" * 2047
+    found = told(fed(made, [b"-5\n7\n" + longest + b"\n"]))
+    assert [data for _, data in found] == [b"-5", b"7", longest]
+    behind = translator(Lines(match="(?P<data>[0-9.]+)(?P<sign>-?)"))
+    assert [data for _, data in told(fed(behind, [b"1.5-\n2\n"]))] == [b"-1.5", b"2"]
+
+
 def test_a_sign_that_has_a_place_in_the_pattern_is_a_name() -> None:
     made = translator(Lines(match="(?P<sign>[-+])(?P<data>.*)", receive=("lamp", "{sign}")))
     assert told(fed(made, [b"-x\n"]), "lamp", "-") == [("lamp/-", b"x")]
