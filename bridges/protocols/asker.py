@@ -13,6 +13,7 @@ from bridges.protocols.line import Line, Outcome
 from bridges.protocols.translator import LOOK_S, Sent, Translator, Turn, Wire, frame
 from bus.quantity.forms import write
 from bus.values import RESULTS_FULL
+from bus.wire.frame import DATA_BYTES_MAX
 
 T = TypeVar("T")
 AWAY_S, REFUSED_S = 30.0, 60.0
@@ -282,7 +283,11 @@ class Asker(Translator[T], Generic[T, P]):
         if value is None:
             self.wire.stats.reject("not available")
             return None
-        return frame(place.tokens, write(self._form, value, place.row.unit, unix_s))
+        found = write(self._form, value, place.row.unit, unix_s)
+        if len(found) > DATA_BYTES_MAX:  # a text has more bytes than its device sent, in UTF-8 and in JSON
+            self.wire.stats.reject("oversize")
+            return None
+        return frame(place.tokens, found)
 
     def _trouble(self, who: Device | Poll, words: str) -> None:
         """Tell what is wrong with a device or with values, in `condition`; with "", nothing is any more."""

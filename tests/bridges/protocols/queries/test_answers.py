@@ -137,3 +137,15 @@ def test_each_is_asked_at_its_own_pace_and_the_device_has_its_pauses() -> None:
     assert line.requests[0].data == b"A?\r"
     gaps = [two.at_s - one.at_s for one, two in zip(line.requests, line.requests[1:], strict=False)]
     assert min(gaps) == pytest.approx(0.01 + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("answer", "form"), [("\xb5" * 1025, "text"), ("x" * 2030, "json"), ("\\" * 1100, "json")]
+)
+def test_a_text_that_is_longer_on_the_bus_than_a_frame_is_counted(answer: str, form: Any) -> None:
+    """It ended in a defect, and with it what else the same answer had."""
+    rows = row("A?", "a", type="text"), row("A?", "c", match="(?P<data>.)", type="text"), row("B?", "b")
+    line = bench(table(*rows, form=form), TextDevice({"A?": answer, "B?": "1"})).run(3.5)
+    assert line.of("a") == []
+    assert len(line.of("c")) == len(line.of("b")) == line.rejected["oversize"] == 3
+    assert (line.rejected, line.master.condition) == ({"oversize": 3}, "")
