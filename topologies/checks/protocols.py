@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from bridges.protocols.protocol import Protocol, Way
-from bus.key_types import Patterns, names_in
+from bus.key_types import Patterns
 from bus.schema import Where
-from bus.wire.notation import text_of
+from bus.wire.notation import names_in, text_of
 from topologies.findings import Finding, error, note, warning
 from topologies.model.bridges import Side, meeting
 from topologies.wiring.segments import Joint, Wiring
@@ -51,8 +51,10 @@ def _unheard(wiring: Wiring) -> Iterator[Finding]:
 def _renamed_nothing(side: Side, way: Way) -> Iterator[Finding]:
     """Yield names that a side changes, and that its protocol does not have."""
     known = _known(way.inward, way.outward)
-    strip = side.strip if isinstance(side.strip, tuple) else None
-    for old in map(names_in, side.rename) if known and strip is not None else ():
+    strip = side.strip
+    if not known or isinstance(strip, int):
+        return
+    for old in map(names_in, side.rename):
         if not meeting(((*strip, *old),), known):
             text = f"rename: {text_of(old)} is no name on the wire: the protocol has"
             yield warning(side.where, f"{text} {_listed(known)}, and prefix comes in front of the new name")
