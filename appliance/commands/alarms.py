@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from appliance.alarms.asking import acknowledge, alarms_sockets
-from appliance.status.client import Status, ask_all, status_sockets
+from appliance.status.client import ask_all, status_sockets
+from appliance.status.shape import Status
 from appliance.status.terminal import alarms as lines_of
 from appliance.status.terminal import printable
 from bus.errors import words_of

@@ -18,7 +18,8 @@ from appliance.commandline.arguments import above_zero, page_url
 from appliance.local.asking import owner_of
 from appliance.local.places import is_of_program, runtime_directories, user_of
 from appliance.process.streams import terminal
-from appliance.status.client import Status, ask_all, status_sockets
+from appliance.status.client import ask_all, status_sockets
+from appliance.status.shape import Status
 from appliance.status.silent import ENDED, UNREADABLE, GatewayName, name_of, silent
 from appliance.status.terminal import head, key_of, pages
 from appliance.top.keys import Keyboard

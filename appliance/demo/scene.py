@@ -11,7 +11,8 @@ from typing import Any
 from appliance.demo.members import GREETING, Application, Foreign, LinkMember, Member
 from appliance.demo.nullmodem import NullModem
 from appliance.demo.readings import can_sensor, names, serial_sensor
-from appliance.status.client import Status, ask, status_sockets
+from appliance.status.client import ask, status_sockets
+from appliance.status.shape import Status
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink

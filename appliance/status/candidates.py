@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from appliance.status.shape import Record
 from appliance.status.view import Beside, ShownPart
 from bus.report import Report
 
@@ -11,7 +12,6 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
     from bus.leases.group import CandidateStatus, Lease
 
-Record = dict[str, Any]
 _HEARD_MS: Final = 1000  # a candidate without its links that was heard in the last second is there
 
 

@@ -6,14 +6,12 @@ An answer is bounded in time and size, because a process that hangs must not sto
 import json
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from appliance.local.asking import answer_of, answers
 from appliance.local.places import socket_name, sockets
 from appliance.status.older import completed
-from appliance.status.shape import VERSION, fits
+from appliance.status.shape import VERSION, Status, fits
 
-Status = dict[str, Any]
 STATUS = "status"
 ANSWER_S = 2.0
 ANSWER_BYTES = 64 << 20

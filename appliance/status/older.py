@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from appliance.status.shape import Record, Status
 from topologies.wiring.ids import bridge_id
 
-Status = dict[str, Any]
-Record = dict[str, Any]
 _NO_COUNTS: Mapping[str, Any] = dict.fromkeys(("received", "sent", "queued", "live", "gone", "balance"), 0)
 
 

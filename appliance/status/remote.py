@@ -5,7 +5,8 @@ import os
 import socket
 from typing import Final
 
-from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
+from appliance.status.client import ANSWER_BYTES, ANSWER_S, read_status
+from appliance.status.shape import Status
 from appliance.until import Until
 from bus.text import plain
 from bus.transports.options import Tls

@@ -7,6 +7,10 @@ the table in docs/status.md are made from the shape.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+Record = dict[str, Any]
+"""A part of a status document."""
+Status = Record
+"""A whole status document."""
 VERSION: Final = 2
 """Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
 MOST: Final = 1 << 62  # also as nanoseconds since 1970: the year 2116

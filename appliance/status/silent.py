@@ -5,11 +5,11 @@ hears its claims, the line says so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from appliance.status.shape import Status
 from appliance.status.times import stamp
 
-Status = dict[str, Any]
 ENDED = "silent: its process ended without closing, or hangs"
 UNREADABLE = "runs, and answers as another version does: use the `top` of that version"
 HEARD_MS = 10_000  # a claim that is older proves no life

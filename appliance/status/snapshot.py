@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from appliance.status.candidates import claims, of_lease, roles
 from appliance.status.conditions import judged
@@ -13,7 +13,7 @@ from appliance.status.health import WORDS
 from appliance.status.labels import Labels, titles
 from appliance.status.rates import RowKey
 from appliance.status.rows import Far, LinkRow
-from appliance.status.shape import MOST, VERSION
+from appliance.status.shape import MOST, VERSION, Record
 from appliance.status.sums import Sums, counts_of, far_of
 from appliance.status.values import values_of
 from appliance.status.view import Around, Besides, Sampled, ShownPart, View
@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
 PIPES: Final = 64  # of one hub
 _PARTS: Final = 10  # of one step
 _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
-Record = dict[str, Any]
 _ByHub = defaultdict[Hub, dict[str, list[LinkRow]]]
 Downs = Mapping[RowKey, int]
 """The time for which each link has not been up, in milliseconds."""

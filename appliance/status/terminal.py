@@ -13,6 +13,7 @@ from appliance.status.health import WORDS
 from appliance.status.ledger import Parted, reasons
 from appliance.status.overlay import sign_of_word
 from appliance.status.rates import growth
+from appliance.status.shape import Status
 from appliance.status.times import stamp
 from appliance.status.words import (
     counted,
@@ -29,7 +30,6 @@ from appliance.status.words import (
 from bus.text import amount, plain_lines
 from topologies.picture.marks import SIGNS
 
-Status = dict[str, Any]
 Order = Literal["name", "from", "to", "queued", "dropped"]
 """The order of links in a page: as in the file, or those with the most first."""
 EVENTS = 8

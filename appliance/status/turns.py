@@ -5,7 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from appliance.status.snapshot import PIPES, Record, snapshot, steps
+from appliance.status.shape import Record
+from appliance.status.snapshot import PIPES, snapshot, steps
 from appliance.status.view import View
 
 _TRIES: Final = 3

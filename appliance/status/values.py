@@ -3,15 +3,15 @@
 import time
 from collections.abc import Iterable
 from heapq import nlargest
-from typing import Any, Final
+from typing import Final
 
+from appliance.status.shape import Record
 from bus.names import Names
 from bus.quantity.known import Quantities
 from bus.report import LISTED, READINGS, Report
 from bus.values import Value
 from bus.wire.frame import unpack
 
-Record = dict[str, Any]
 _READ: Final = 512  # values of devices
 _SHOWN_BYTES: Final = 64  # of the data of a value
 _EXACT = 1 << 53  # larger numbers are not exact in JSON
