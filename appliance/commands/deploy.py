@@ -5,7 +5,9 @@ import getpass
 import os
 import socket
 import sys
+from collections.abc import Set
 from dataclasses import replace
+from functools import partial
 
 from appliance.commandline.arguments import above_zero, whole_above_zero
 from appliance.rollout.keeper import hash_of
@@ -75,13 +77,15 @@ def run(options: argparse.Namespace) -> int:
         asked = replace(base, step=step, gateway=gateway, old=old, text=text if needs_text else "")
         return way.ask(asked)
 
-    go(rollout, ask, _tell)
+    faults = set[tuple[str, str]]()
+    tell = partial(_tell, faults)
+    go(rollout, ask, tell)
     if rollout.phase == "agree":
         for name, lines in rollout.differences():
             print("\n".join([f"{name}:", *(f"  {line}" for line in lines)]), flush=True)
         rollout.agree(options.yes or agreed(len(hosts)))
-        go(rollout, ask, _tell)
-    return _conclude(rollout, len(hosts))
+        go(rollout, ask, tell)
+    return _conclude(rollout, len(hosts), faults)
 
 
 def pace_of(options: argparse.Namespace) -> Pace:
@@ -152,10 +156,11 @@ def agreed(count: int) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-def _tell(gateway: str, step: str, answer: Answer | str) -> None:
-    """Print what a reader waits for; health only where it is not well."""
+def _tell(faults: set[tuple[str, str]], gateway: str, step: str, answer: Answer | str) -> None:
+    """Print what a reader waits for; health only where it is not well. Keep in `faults` what was wrong."""
     error = answer if isinstance(answer, str) else answer.error
     if error:
+        faults.add((gateway, error))
         print(f"{gateway}: {step}: {error}", file=sys.stderr, flush=True)
     elif isinstance(answer, Answer) and step == "health" and answer.word != "ok":
         print(f"{gateway}: {answer.line}", flush=True)
@@ -163,10 +168,11 @@ def _tell(gateway: str, step: str, answer: Answer | str) -> None:
         print(f"{gateway}: {'applied' if step == 'apply' else 'went back'}", flush=True)
 
 
-def _conclude(rollout: Rollout, count: int) -> int:
-    """Say how it ended, and return the status."""
+def _conclude(rollout: Rollout, count: int, faults: Set[tuple[str, str]]) -> int:
+    """Say how it ended, with what is wrong beside the `faults` that were told, and return the status."""
     for name, note in rollout.notes():
-        print(f"buscoupler deploy: {name}: {note}", file=sys.stderr)
+        if (name, note) not in faults:
+            print(f"buscoupler deploy: {name}: {note}", file=sys.stderr)
     mixed = rollout.mixed()
     words = {
         "same": f"{amount(count, 'gateway')} had this file already",

@@ -37,7 +37,7 @@ class Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Member:
-    """A gateway: `touched` if it may have the new file, `well` once it settled, `note` why it did not."""
+    """A gateway: `touched` if it may have the new file, `well` once it settled, `notes` why it did not."""
 
     name: str
     hash: str = ""
@@ -46,7 +46,7 @@ class _Member:
     touched: bool = False
     well: bool = False
     finished: bool = False
-    note: str = ""
+    notes: tuple[str, ...] = ()
     last: str = ""
     applied_s: float = 0.0
     good_s: float | None = None
@@ -77,8 +77,8 @@ class Rollout:
         return ((one.name, one.lines) for one in self._members.values() if one.hash != self._target)
 
     def notes(self) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with gateways, by their names."""
-        return ((one.name, one.note) for one in self._members.values() if one.note)
+        """Yield what is wrong with gateways, by their names: each thing by itself."""
+        return ((one.name, note) for one in self._members.values() for note in one.notes)
 
     def mixed(self) -> list[str]:
         """Return the gateways of which it is not known that they have the file that the others have now."""
@@ -98,7 +98,7 @@ class Rollout:
         if self.phase in ("look", "agree"):
             self.phase = "refused"
         elif self.phase in ("apply", "watch"):
-            next(iter(self._members.values())).note = why
+            next(iter(self._members.values())).notes = (why,)
             self._go_back(now_s)
 
     def due(self, now_s: float) -> list[Due]:
@@ -142,11 +142,11 @@ class Rollout:
         self._turn(now_s)
 
     def _looked(self, member: _Member, answer: Answer) -> None:
-        member.note, member.hash, member.before = answer.error, answer.hash, answer.word
-        member.lines = answer.lines
+        member.notes, member.lines = _noted(answer), answer.lines
+        member.hash, member.before = answer.hash, answer.word
 
     def _applied(self, member: _Member, answer: Answer, now_s: float) -> None:
-        member.touched, member.note = answer.touched, answer.error
+        member.touched, member.notes = answer.touched, _noted(answer)
         member.applied_s, member.next_s = now_s, now_s + POLL_S
 
     def _judge(self, member: _Member, answer: Answer, now_s: float) -> None:
@@ -170,7 +170,7 @@ class Rollout:
         if self.phase == "look" and not self._out and self._all_asked("look", self._members.values()):
             self._after_look()
         elif self.phase == "apply" and not self._out and self._all_asked("apply", self._wave):
-            if any(one.note for one in self._wave):
+            if any(one.notes for one in self._wave):
                 self._go_back(now_s)
             else:
                 self.phase = "watch"
@@ -180,7 +180,7 @@ class Rollout:
             self._finish(now_s)
 
     def _after_look(self) -> None:
-        if any(one.note for one in self._members.values()):
+        if any(one.notes for one in self._members.values()):
             self.phase = "refused"
         else:
             self.phase = "agree" if any(self.differences()) else "same"
@@ -190,7 +190,8 @@ class Rollout:
         for one in touched:
             if not one.well and now_s - one.applied_s >= self._pace.wait_s:
                 was = one.last or "it did not answer"
-                one.note = f"not well within {self._pace.wait_s:g} s ({was}), and it was {one.before} before"
+                late = f"not well within {self._pace.wait_s:g} s ({was}), and it was {one.before} before"
+                one.notes = (late,)
                 return self._go_back(now_s)
         if self.phase == "watch" and all(one.well for one in touched):
             self._next_wave()
@@ -207,7 +208,7 @@ class Rollout:
         for one in open_ones:
             what = "it is not known to have gone back" if back else "it is not known to keep the new file"
             text = f"{what} ({one.last}): it goes back by itself within {HOLD_S:g} s unless it heard us"
-            one.note = "; ".join(filter(None, (one.note, text)))
+            one.notes += (text,)
         self.phase = "failed" if back else "done"
 
     def _go_back(self, now_s: float) -> None:
@@ -231,6 +232,10 @@ class Rollout:
     @staticmethod
     def _all_asked(step: str, some: Iterable[_Member]) -> bool:
         return all(step in one.asked for one in some)
+
+
+def _noted(answer: Answer) -> tuple[str, ...]:
+    return (answer.error,) if answer.error else ()
 
 
 def _rank(word: str) -> int:

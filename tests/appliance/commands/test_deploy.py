@@ -1,4 +1,4 @@
-"""`buscoupler deploy` and `rollback` refuse what cannot go well before any gateway is asked."""
+"""`buscoupler deploy` and `rollback` refuse what cannot go well, most of it before any gateway is asked."""
 
 import io
 import shutil
@@ -10,6 +10,7 @@ import pytest
 from appliance.commandline.cli import main
 from appliance.commands.deploy import agreed
 from appliance.rollout.runner import Ssh
+from appliance.rollout.steps import Answer, pack
 
 PLANT = """
 name: plant
@@ -96,6 +97,16 @@ def test_a_gateway_has_one_host(
 )  # fmt: skip
 def test_a_file_is_shared_on_one_host_however_it_is_written(a: str, b: str, file: str, shared: bool) -> None:
     assert Ssh({"gw-a": a, "gw-b": b}, file, "asks-nobody").sharing() == (["gw-a", "gw-b"] if shared else [])
+
+
+def test_what_a_gateway_refuses_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plant.yaml"
+    file.write_text(PLANT)
+    ssh = tmp_path / "ssh.py"
+    ssh.write_text(f"print({pack(Answer('nowhere.pem is not there')).decode().strip()!r})")
+    assert main(["deploy", str(file), "--to", "{gateway}", "--ssh", f"{sys.executable} {ssh}"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(lines) == [f"{name}: look: nowhere.pem is not there" for name in ("gw-a", "gw-b")]
 
 
 NAMES = """\
