@@ -162,7 +162,7 @@ class Seen:
     """The exact memory of keys, in two generations: each key stays for 5 to 10 seconds.
 
     There are never more than `cap` keys: beyond that the source that brought the most forgets half of them
-    before their time, counted in `hurried`. So keys that one source makes up do not push out those of others.
+    before their time. So keys that one source makes up do not push out those of others.
 
     A frame without hops left goes no further on trunks, so its key is remembered apart: it stops copies of
     its kind, and never a frame with hops, which somebody might have wanted to suppress with it.
@@ -174,7 +174,6 @@ class Seen:
         self._rest = Source(self, self._known)
         self._sources = [self._rest]
         self._turned_s = float("-inf")
-        self.hurried = 0
         self.add, self.add_all, self.add_spent = self._rest.add, self._rest.add_all, self._rest.add_spent
 
     def __len__(self) -> int:
@@ -206,4 +205,3 @@ class Seen:
     def make_room(self) -> None:
         """Have the source with the most keys forget the older half of them."""
         max(self._sources, key=len).forget_half()
-        self.hurried += 1

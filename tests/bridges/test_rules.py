@@ -68,12 +68,13 @@ def test_a_long_silence_forgets_everything() -> None:
 def test_the_number_of_keys_is_bounded() -> None:
     seen = Seen(cap=100)
     seen.advance(0.0)
+    sizes = list[int]()
     for key in range(1000):
         assert seen.add(key)
-        assert len(seen) <= 100
+        sizes.append(len(seen))
+    assert (min(sizes[100:]), max(sizes)) == (51, 100)
     assert not seen.add(999)
     assert not seen.add(951)
-    assert seen.hurried == 18
 
 
 def test_beyond_the_bound_the_source_with_the_most_keys_forgets_its_oldest() -> None:

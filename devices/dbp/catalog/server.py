@@ -92,11 +92,6 @@ class Server:
             "silenced": len(self.registry.silenced),
         }
 
-    @property
-    def asked_now(self) -> int:
-        """The number of open connections to services."""
-        return len(self._asks)
-
     def open(self, loop: AbstractEventLoop, addresses: Collection[Address], tries: int = 1) -> None:
         """Listen at each address, or wait for it. If a port is taken, try the next, `tries` ports in all.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SidePlace = tuple[str, str]
 """The name of a bridge, and the segment of a side."""
 
-IN, OUT = Direction.RX, Direction.TX
+IN = Direction.RX
 _TOLD: Final = ("protocol", "same", "renamed", "strip", "names", "opaque")
 STRIPPED: Final = "strip by a number of tokens, and others tell frames apart by them"
 UNTOLD: Final = "an older capture tells that it renames, and not how"

@@ -112,6 +112,7 @@ async def test_a_service_that_is_gone_waits_no_longer(
         asking.asks.drop(name)
     asking.asks.go_on()
     await until(lambda: asking.answered == {"living"})
+    assert len(asking.asks) == 1
 
 
 @pytest.mark.parametrize(("descriptors", "most"), [(16, 4), (4096, MOST), (1, 2)])
