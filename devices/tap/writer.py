@@ -10,11 +10,8 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from random import uniform
@@ -37,9 +34,10 @@ from capture.schema import (
     arrow_schema,
 )
 from devices.child import hide_pandas
-from devices.tap.journal import Journal, Vanished, is_free, leftovers, resume
+from devices.tap.finisher import Finisher
+from devices.tap.journal import Journal, Vanished, resume
 from devices.tap.names import NamesReader
-from devices.tap.retention import Ages, Limits, retain
+from devices.tap.retention import Limits
 from devices.tap.ring import Record, Ring
 from devices.tap.rows import Made, Rows
 
@@ -47,7 +45,6 @@ _DAY_NS = 86_400 * 10**9
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
 _GIVE_UP_S = 5.0  # how long rows are tried on a full disk after the gateway has ended
 _STATUS_S = 0.5
-_AGAIN_S, _RETAIN_S = 1.0, 60.0
 _MARK_BYTES = 8
 
 
@@ -74,67 +71,6 @@ class Settings(NamedTuple):
     idle: bool = True
 
 
-class Finisher(threading.Thread):
-    """A thread that makes capture files of closed journals, and deletes the oldest files.
-
-    A process of its own makes them, so that its memory is freed. When the writer ends, this process does.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(daemon=True)
-        self.root, self.gateway = Path(settings.directory), settings.gateway
-        self.limits, self.ages = Limits(settings.keep_bytes, settings.keep_s), Ages()
-        self.names = NamesReader(settings.names, days_directory(self.root), settings.gateway)
-        self.files = self.deleted = 0
-        self.fault = ""
-        self.ending = False
-        self.wake = threading.Event()
-
-    def run(self) -> None:
-        pauses, pause_s = Backoff(_AGAIN_S, _RETAIN_S, uniform), _RETAIN_S
-        while True:
-            self.wake.wait(pause_s)
-            ending = self.ending
-            self.wake.clear()
-            self.work()
-            if ending:
-                return
-            if not self.fault:
-                pauses.reset()
-            pause_s = pauses.next_s() if self.fault else _RETAIN_S
-
-    def work(self) -> None:
-        """Store names, finish files and delete files, once. Each is done also if another fails."""
-        faults = [_fault_of(step) for step in (self.names.store, self._finish, self._retain)]
-        self.fault = next(filter(None, faults), "")
-
-    def _finish(self) -> str:
-        if not any(_may_be_free(path) for path in leftovers(self.root, self.gateway)):
-            return ""
-        made, fault = self._finish_here() if self.ending else self._finish_apart()
-        self.files += made
-        return fault
-
-    def _retain(self) -> str:
-        deleted, fault = retain(self.root, self.gateway, self.limits, self.ages)
-        self.deleted += deleted
-        return fault
-
-    def _finish_here(self) -> tuple[int, str]:
-        from devices.tap.finish import finish_all
-
-        return finish_all(self.root, self.gateway)
-
-    def _finish_apart(self) -> tuple[int, str]:
-        """Return the number of files made, and the error or "". Raises `OSError`."""
-        words = [sys.executable, "-P", "-m", "devices.tap.finish", str(self.root), self.gateway]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
-        if done.returncode:
-            return 0, f"the process that makes capture files ended with status {done.returncode}"
-        made, fault = json.loads(done.stdout)
-        return made, fault
-
-
 class Writer:
     """A run of the process: it takes, decodes and writes records, and releases those that are in a file."""
 
@@ -155,7 +91,7 @@ class Writer:
         self.fault = ""
         self.ended = False
         self.gave_up = False
-        self.finisher = Finisher(settings)
+        self.finisher = _finisher(settings)
         self.told, self.told_s = "", 0.0
 
     def run(self) -> int:
@@ -370,19 +306,10 @@ class Writer:
             os.write(1, words.encode() + b"\n")
 
 
-def _may_be_free(path: Path) -> bool:
-    try:
-        return is_free(path)
-    except OSError:
-        return True  # to finish it says what is wrong with it
-
-
-def _fault_of(step: Callable[[], str | None]) -> str:
-    """Return the fault that a step of work returns or raises; "" if there is none."""
-    try:
-        return step() or ""
-    except (OSError, ValueError, KeyError) as error:
-        return words_of(error)
+def _finisher(settings: Settings) -> Finisher:
+    root, limits = Path(settings.directory), Limits(settings.keep_bytes, settings.keep_s)
+    names = NamesReader(settings.names, days_directory(root), settings.gateway)
+    return Finisher(root, settings.gateway, limits, names)
 
 
 def _metadata(settings: Settings) -> dict[str, str]:

@@ -12,14 +12,16 @@ import pytest
 
 from bus.wire.batch import from_payloads
 from capture.batches import NEXT, batches_of
-from capture.files import JOURNAL_SUFFIX, capture_file, name_of
+from capture.files import JOURNAL_SUFFIX, capture_file, days_directory, name_of
 from capture.schema import Kind
 from devices.tap.finish import finish
 from devices.tap.finish import finish_all as finish_every
+from devices.tap.finisher import Finisher
 from devices.tap.journal import leftovers, resume
-from devices.tap.names import NamesWriter
+from devices.tap.names import NamesReader, NamesWriter
+from devices.tap.retention import Limits
 from devices.tap.ring import RecordPlace, Ring
-from devices.tap.writer import Finisher, Settings, Writer
+from devices.tap.writer import Settings, Writer
 from tests.devices.tap.tap_support import files_in, numbered, rows_in
 
 DAY_NS = 86_400 * 10**9
@@ -224,14 +226,12 @@ def test_a_segment_that_cannot_be_written_leaves_its_journal(
     assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 10)
 
 
-def finisher(root: Path, **limits: Any) -> Finisher:
+def finisher(root: Path, keep_bytes: int) -> Finisher:
     """Make the thread that finishes and deletes, which works only when the test calls it."""
     names = NamesWriter()
     names.write(["fridge"])
-    settings = Settings(
-        "gw", "recorder", str(root), boot=8, descriptor=-1, ring_bytes=0, names=names.descriptor, **limits
-    )
-    return Finisher(settings)
+    reader = NamesReader(names.descriptor, days_directory(root), "gw")
+    return Finisher(root, "gw", Limits(keep_bytes, 0.0), reader)
 
 
 @pytest.mark.parametrize("bad", ["names", "journal of others", "journal", "file"])
