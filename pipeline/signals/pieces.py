@@ -23,7 +23,7 @@ from capture.stores import store_of
 from pipeline import cache
 from pipeline.input.span import Span
 from pipeline.input.stored import STORES, listing
-from pipeline.signals.blocks import COLUMNS, Reader
+from pipeline.signals.reader import COLUMNS, Reader
 from pipeline.signals.wanted import Wanted
 from pipeline.signals.work import Work, ddl, schema
 

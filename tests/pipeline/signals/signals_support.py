@@ -13,7 +13,8 @@ from bus.wire.frame import PUB
 from bus.wire.notation import pattern_of
 from capture import files, names, parquet
 from capture.schema import Kind, arrow_schema
-from pipeline.signals.blocks import Block, Reader
+from pipeline.signals.blocks import Block
+from pipeline.signals.reader import Reader
 from pipeline.signals.wanted import Wanted
 
 START_NS = 1_795_281_426_000_000_000

@@ -16,10 +16,11 @@ from bus.quantity.quantity import Quantity
 from bus.wire.notation import pattern_of
 from capture.schema import Kind
 from pipeline.errors import PipelineError
-from pipeline.signals.blocks import Block, Reader
+from pipeline.signals.blocks import Block
 from pipeline.signals.databases import databases, flaws
 from pipeline.signals.ends import ends_with
 from pipeline.signals.places import RowPlace
+from pipeline.signals.reader import Reader
 from pipeline.signals.wanted import Wanted
 from tests.bridges.protocols.dbc.dbc_support import CAR, SAIL, WHOLE, fast, written
 from tests.pipeline.signals.signals_support import MS, START_NS, Seen, batch_of, blocks_of, shown
