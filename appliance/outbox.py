@@ -32,8 +32,9 @@ class Outbox(Generic[T]):
 
     `give` raises `Refused` if it makes no sense to try again, any other exception if it does: after
     `pause_s`, then twice as long each time, up to 60 s, and until it was offered `tried_s` ago. `done` is
-    told, in any thread, what was given or given up, and whether it was given. It is up until something cannot
-    be given; nobody tells before. `stats` hold offered = sent + dropped + queued.
+    told, in any thread, what was given or given up, and whether it was given. The link is up until
+    something cannot be given: nothing shows earlier that nobody takes it. `stats` hold offered = sent +
+    dropped + queued.
     """
 
     def __init__(

@@ -27,6 +27,16 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
     return checked
 
 
+def checked_word(check: Callable[[str], object]) -> Callable[[str], str]:
+    """Return the type of an argument that is any word for which `check` raises no error."""
+
+    def same(word: str) -> str:
+        check(word)
+        return word
+
+    return argument(same)
+
+
 @contextmanager
 def wrong_use(fail: Callable[[str], object], *errors: type[BusError]) -> Iterator[None]:
     """End the program with status 2, by `fail` of a parser, where one of `errors` is raised within."""

@@ -30,7 +30,7 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
-from appliance.commandline.arguments import above_zero, whole_above_zero, wrong_use
+from appliance.commandline.arguments import above_zero, checked_word, whole_above_zero, wrong_use
 from appliance.commandline.names import names_argument
 from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
 from appliance.probe.files import export_frames, format_for, has_rows, import_files, meant
@@ -62,15 +62,6 @@ _LOOK_S = 0.1
 _END_S = 60.0
 
 
-def _gateway(word: str) -> str:
-    """Return the name of a gateway, which names a directory too. Raises `ArgumentTypeError`."""
-    try:
-        check_name(word)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return word
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (__doc__ or "").partition("\n\n")[2] + formats_text()
@@ -83,7 +74,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--directory", type=Path, metavar="DIR", help="write Parquet files under DIR")
     where.add_argument("--pcapng", metavar="FILE", help="write pcapng; - is the standard output")
     parser.add_argument(
-        "--gateway", type=_gateway, default="here", metavar="NAME", help="our name in the capture (here)"
+        "--gateway",
+        type=checked_word(check_name),
+        default="here",
+        metavar="NAME",
+        help="our name in the capture (here)",
     )
     parser.add_argument("--seconds", type=above_zero, default=inf, metavar="S", help="stop after S seconds")
     parser.add_argument(

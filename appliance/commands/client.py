@@ -4,7 +4,7 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator
 
-from appliance.commandline.arguments import above_zero, free_text, whole_above_zero
+from appliance.commandline.arguments import above_zero, checked_word, free_text, whole_above_zero
 from appliance.commands.service import catalog_argument
 from appliance.probe.words import columns
 from appliance.process.running import run_loop
@@ -20,7 +20,11 @@ _MESSAGE_BYTES = 8 << 20  # of an answer or a publication: its service has a bou
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="show this service only, or ask it")
     parser.add_argument(
-        "word", nargs="?", type=_word, metavar="WORD", help="send it this request, like echo, time or ping"
+        "word",
+        nargs="?",
+        type=checked_word(check_asked),
+        metavar="WORD",
+        help="send it this request, like echo, time or ping",
     )
     parser.add_argument("data", nargs="*", type=free_text, metavar="TEXT", help="the frames of the request")
     client_arguments(parser)
@@ -31,15 +35,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--count", type=whole_above_zero, metavar="N", help="stop after N messages of --subscribe"
     )
     parser.set_defaults(fail=parser.error)
-
-
-def _word(word: str) -> str:
-    """Return the word of a request. Raises `ArgumentTypeError`."""
-    try:
-        check_asked(word)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return word
 
 
 def client_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ _LEVELS = {"ok": logging.INFO, "degraded": logging.WARNING, "trouble": logging.W
 
 
 class HealthWatch:
-    """The last verdict is `now`. `record` makes an event, as `Monitor.record` does.
+    """A watch on the health of a gateway: `now` is the last verdict. `record` is `Monitor.record`.
 
     A concern counts from its second look on: within one, a takeover or a reload goes by.
     """

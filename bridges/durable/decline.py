@@ -4,7 +4,7 @@ from collections import deque
 from typing import Final
 
 SPAN_S: Final = 10.0
-"""The rate is that of the last seconds."""
+"""The time over which the rate is worked out."""
 
 
 class Decline:

@@ -42,9 +42,9 @@ OpenBus: TypeAlias = "OwnBus | BusABC"
 OURS: Final = {"socketcan": "bridges.media.can.raw", "udp_multicast": "bridges.media.can.group"}
 """The interfaces that we open ourselves, without python-can, and the modules that do."""
 
-# interfaces of python-can that do not wait when they are asked not to; a thread reads all others
+# interfaces of python-can that can be read without waiting; a thread reads all others
 _NEVER_WAITS = ("virtual", "slcan", "socketcand")
-AGE_MS = 500  # that a frame waits, at most, where nothing else is said
+AGE_MS = 500  # the longest that a frame waits, unless the topology says otherwise
 
 
 class CanBus(DeviceLink[D]):

@@ -19,7 +19,7 @@ class Terms(NamedTuple):
     """The terms of a message. `cycle_s` is 0 unless it is repeated.
 
     It is repeated while each value that came is `age_s` old at most. `initial` has raw numbers, and `fills`
-    what fills signals (`fills`). `pads`: unused bits are 1.
+    functions that work out signals, such as `counters` and checksums. `pads`: unused bits are 1.
     """
 
     identifier: int
