@@ -14,10 +14,9 @@ from bus.keys import Keyring
 from bus.leases.candidate import Candidate, Reach, State
 from bus.leases.catch_up import CatchUp
 from bus.leases.hearing import Hearing, Others
+from bus.leases.lateness import Lateness
 from bus.leases.link import BrokerLink
 from bus.leases.links import BrokerLinks, MakeLink, Securities
-from bus.machine.real_time import is_real_time
-from bus.machine.stops import Turns, stopped_s, turns
 from bus.machine.wake_hook import WakefulLoop
 from bus.tmq.wire import Address
 
@@ -27,7 +26,6 @@ DRAIN_S = 1.0  # for what waits in pipes, before we resign
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
 _LINK_LOOK_S = 0.02
-log = logging.getLogger("buscoupler.failover")
 _TROUBLED: Final = {"doubt", "orphan", "fenced"}  # states that somebody should look at
 
 
@@ -87,10 +85,7 @@ class Candidacy:
         self._looked_s = 0.0
         self._slept = False
         self._slept_in: int | None = None  # the epoch in which a holder slept
-        self._turns: Turns | None = None  # at the last one
-        self._stood_s = 0.0  # so long this process had no turn, while it held the lease,
-        self._stopped = False  # and whether that was a stop
-        self._told_ms = 0  # the lease that the log has
+        self._lateness = Lateness(self._name, candidate.pace)
         self._epoch = 0  # of the last takeover
         self._other_acted = False  # since we last began to forward
         self._late_told = True
@@ -148,33 +143,10 @@ class Candidacy:
         # First of all: the next heartbeat comes whatever fails in this one.
         pause_s = self.candidate.heartbeat_ms / 1000
         self._timer = self._loop.call_later(pause_s, self._beat)
-        self._measure(self._now(), pause_s)
+        self._lateness.beat(self._now(), pause_s)
         self._look_at_links()
         self.judge()
         self._claim()
-
-    def _measure(self, now: float, pause_s: float) -> None:
-        """Note how late this heartbeat is, and say once by how much the lease grows for that.
-
-        The next one is due after `pause_s`, whatever priority is found now.
-        """
-        pace = self.candidate.pace
-        self._note_late(now)
-        pace.prioritize(is_real_time())
-        pace.expect(now + pause_s)
-        if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
-            self._told_ms = pace.lease_ms
-            words = f"this machine or a broker is late by up to {1000 * pace.late_s:.0f} ms, so the lease is"
-            log.info("%s: %s %d ms instead of %d", self._name, words, pace.lease_ms, pace.least_ms)
-
-    def _note_late(self, now: float) -> None:
-        """Note once how late the heartbeat is that is due."""
-        pace, before = self.candidate.pace, self._turns
-        self._turns = turns()
-        if (late_s := pace.overdue_s(now)) >= 0:
-            gone_s = stopped_s(late_s, before, self._turns)
-            self._stopped = self._stopped or gone_s >= pace.stop_s
-            pace.late(late_s, now, gone_s)
 
     def _claim(self, resign: bool = False) -> None:
         self._links.claim(resign)
@@ -195,7 +167,7 @@ class Candidacy:
         if stood_s > limit_s and not self._slept:
             self._slept, self._slept_in = True, self.candidate.epoch if self.candidate.holding else None
         if self.candidate.holding:
-            self._stood_s = max(self._stood_s, stood_s)
+            self._lateness.stood(stood_s)
         self._looked_s = now
 
     def _set_ready(self, ready: bool, words: str) -> None:
@@ -233,7 +205,7 @@ class Candidacy:
         now = self._now()
         self._look_at_time(now)
         if self.candidate.pace.overdue_s(now) >= self.candidate.pace.stop_s:
-            self._note_late(now)  # before the answers are read that came meanwhile
+            self._lateness.note(now)  # before the answers are read that came meanwhile
         if self.candidate.holding and now >= self.candidate.until_s:
             self.judge()
 
@@ -282,15 +254,14 @@ class Candidacy:
 
     def _tell_late(self) -> None:
         """Record that this process lost the lease by lateness or a stop, if it had no turn for so long."""
-        stood_s, stopped = self._stood_s, self._stopped
-        self._stood_s, self._stopped = 0.0, False
-        if stood_s + self.candidate.heartbeat_ms / 1000 < self.candidate.lease_s:
+        lost = self._lateness.lost(self.candidate.heartbeat_ms / 1000, self.candidate.lease_s)
+        if lost is None:
             return
         self.losses += 1
-        ms, lease_ms = int(1000 * stood_s), self.candidate.pace.lease_ms
-        what = "stopped, or its machine was paused" if stopped else "late, not dead: it had no turn"
+        what = "stopped, or its machine was paused" if lost.stopped else "late, not dead: it had no turn"
         words = f"this process was {what}, for longer than its lease allows"
-        self._record("late", self._name, words, logging.WARNING, stood_ms=ms, lease_ms=lease_ms)
+        counts = {"stood_ms": int(1000 * lost.stood_s), "lease_ms": self.candidate.pace.lease_ms}
+        self._record("late", self._name, words, logging.WARNING, **counts)
 
     def _tell_without_fault(self) -> None:
         self._late_told = True
@@ -341,7 +312,7 @@ class Candidacy:
             changed_hands = self._other_acted or self.candidate.epoch > 1
             level = logging.WARNING if changed_hands and not self.candidate.orderly else logging.INFO
             self._other_acted, self._late_told = False, False
-            self._stood_s, self._stopped = 0.0, False
+            self._lateness.begin()
             self._record(
                 "takeover", self._name, self.candidate.cause, level,
                 epoch=self.candidate.epoch, replayed=count, stale=stale,

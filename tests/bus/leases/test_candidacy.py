@@ -253,7 +253,7 @@ async def test_an_announcement_that_a_broker_does_not_get_is_counted_by_its_reas
 def test_a_heartbeat_that_becomes_shorter_by_priority_is_not_taken_for_a_late_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bus.leases.candidacy.is_real_time", lambda: True)
+    monkeypatch.setattr("bus.leases.lateness.is_real_time", lambda: True)
     loop, candidate = Loop(), Candidate((1,), "x", 5, 0, 0, "a", None, 2000)
     Candidacy(candidate, [], Told(), list, lambda *_, **__: None).open(loop)  # type: ignore[arg-type]
     loop.run(1.0)
@@ -264,7 +264,7 @@ def test_a_heartbeat_that_becomes_shorter_by_priority_is_not_taken_for_a_late_on
 def test_a_heartbeat_that_waits_while_the_rest_of_the_gateway_opens_is_not_late(
     heartbeats: int, lease_ms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bus.leases.candidacy.stopped_s", lambda *_: 0.0)  # it worked all the time
+    monkeypatch.setattr("bus.leases.lateness.stopped_s", lambda *_: 0.0)  # it worked all the time
     loop, candidate = Loop(), Candidate((1,), "x", 5, 0, 0, "a", 250, 2000)
     Candidacy(candidate, [], Told(), list, lambda *_, **__: None).open(loop)  # type: ignore[arg-type]
     loop.run(heartbeats * candidate.heartbeat_ms / 1000 + 0.01)
@@ -276,7 +276,7 @@ def test_a_heartbeat_that_waits_while_the_rest_of_the_gateway_opens_is_not_late(
 def test_answers_that_waited_while_the_process_was_stopped_make_no_lease_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bus.leases.candidacy.turns", lambda: Turns(5.0, 0))  # it never had one
+    monkeypatch.setattr("bus.leases.lateness.turns", lambda: Turns(5.0, 0))  # it never had one
     loop, candidate = Loop(), Candidate((1,), "x", 5, 0, 0, "a", 250, 2000)
     one = Candidacy(candidate, [], Told(), list, lambda *_, **__: None)
     one.open(loop)  # type: ignore[arg-type]

@@ -169,7 +169,7 @@ def test_a_takeover_without_a_fault_is_counted_and_told_on_both_sides(
 ) -> None:
     """The kernel says that the process ran or waited for its turn meanwhile, or that it did neither."""
     world = World(3)
-    monkeypatch.setattr("bus.leases.candidacy.turns", lambda: Turns(world.now if runs else 5.0, 0))
+    monkeypatch.setattr("bus.leases.lateness.turns", lambda: Turns(world.now if runs else 5.0, 0))
     world.run(1.0)
     world.log.clear()
     world.gateways[0].process.frozen = True
