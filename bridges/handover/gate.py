@@ -2,26 +2,23 @@
 
 import time
 import zlib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.belated import Belated
 from bridges.handover.entrance import AGE_S, ALONE, IN_DOUBT, GatedSide, KeysOf, Rank, never
 from bridges.handover.in_order import InOrderWindow
-from bridges.handover.sides import SideRules, moved_all
+from bridges.handover.replay import Due, Replayed, batches_of
+from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
 from bridges.handover.unanswered import Unanswered
-from bridges.handover.window import Due
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.values import RESULTS_FULL
 from bus.wire.batch import Batch, batch_of, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, first_sequence, holds_frame, is_enveloped, take_apart
+from bus.wire.envelope import first_sequence, is_enveloped, take_apart
 
-LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
 
 
@@ -61,8 +58,7 @@ class Gate:
         self._origin, self._last = origin, first_sequence(time.time())
         self._stamp_by(rank)
         self._stamps = self._stamps_for(sides, None)
-        self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
-        self._replayed_s, self._belated = 0.0, Belated()
+        self._replayed, self._belated = Replayed(), Belated()
         self._unanswered = Unanswered(self._device_of, self._note_devices())
         self.window = InOrderWindow(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
         self.keys_of: KeysOf | None = None if self._stamps is None else self.window.keys_of
@@ -92,7 +88,7 @@ class Gate:
         self._stamps = self._stamps_for(sides, self._stamps)
         self.window.revise(_rules(sides), places, self._stamps)
         self.keys_of = None if self._stamps is None else self.window.keys_of
-        self._replayed = Counter(moved_all(self._replayed, places))
+        self._replayed.revise(places)
         self._belated.revise(places)
         self._sides = tuple(sides)
         self._unanswered.revise(self._note_devices(), places)
@@ -130,7 +126,7 @@ class Gate:
             rest = self._without_others(batch, stats) if self._sides[side].trunk else batch
             if rest and self._sides[side].stops_in_doubt and self.in_doubt():
                 rest = self._without_sent(side, rest, stats)
-            return self._without_late(side, rest, stats, now) if rest and self._replayed else rest
+            return self._replayed.without_copies(side, rest, stats, now) if rest else rest
         self.window.advance(now)
         self.window.hear_all(side, batch, now, stats)
         return None
@@ -189,21 +185,6 @@ class Gate:
         stats.reject("another sender", len(messages) - len(kept))
         return batch_of(kept)
 
-    def _without_late(self, side: int, batch: Batch, stats: Stats, now: float) -> Batch | None:
-        """Take out messages that both bridges have sent: they would go back where they came from."""
-        if now >= self._replayed_s + LATE_S:
-            self._replayed.clear()
-            return batch
-        kept = list[bytes]()
-        for message in payloads(batch):
-            name = side, take_apart(message).content
-            if self._replayed[name] > 0:
-                self._replayed[name] -= 1
-                stats.reject("late")
-            else:
-                kept.append(message)
-        return batch_of(kept)
-
     def ask(self, side: int, batch: Batch) -> None:
         """Note the commands in what leaves by a side for a device, which tells what becomes of each."""
         self._unanswered.ask(side, batch, self._clock())
@@ -241,11 +222,11 @@ class Gate:
         self._belated.begin(now, self.window.sent())
         due = self.window.replay(now)
         self._show_came(due)
-        self._remember(due, now)
-        self.forwarding = True
+        self._replayed.note(due, self._sides, None if self._stamps is None else self._private, now)
+        self.forwarding, stamped = True, self._stamps is not None
         for number, side in enumerate(self._sides):
             side.withhold(sum(item.withheld >> number & 1 for item in due))
-            for batch in self._batches([item for item in due if item.sides >> number & 1]):
+            for batch in batches_of([item for item in due if item.sides >> number & 1], stamped):
                 side.replay(batch, since_s)
         for number, result in self._unanswered.take_results(now):
             self._sides[number].say(from_payloads([result]))
@@ -258,37 +239,6 @@ class Gate:
         recorded = (item for item in due if item.sides and item.came >= 0 and sides[item.came])
         for side, some in groupby(recorded, attrgetter("came")):
             self._sides[side].came(from_payloads(item.message for item in some))
-
-    def _remember(self, due: list[Due], now: float) -> None:
-        """Note that copies of these frames that are heard soon come from the other bridge: also of those
-        that are too old for us to send.
-
-        Trunks know copies by their keys, except those of frames that each candidate stamps with a key of its
-        own. On a side that is deaf no copy is heard, so what is equal there has come anew.
-        """
-        self._replayed_s, self._replayed = now, Counter()
-        sides = [(n, 1 << n, side.trunk) for n, side in enumerate(self._sides) if not side.deaf]
-        own, start = self._private.to_bytes(4, "big"), 0 if self._stamps is None else ENVELOPE_BYTES
-        for item in due:
-            private = start > 0 and item.message[4:8] == own
-            for number, bit, trunk in sides:
-                if (item.sides | item.withheld) & bit and (private or not trunk):
-                    self._replayed[number, item.message[start:]] += 1
-
-    def _batches(self, due: list[Due]) -> list[Batch]:
-        """Return the frames as batches, in the form in which the ports take them."""
-        made, is_stamped = [], self._stamps is not None
-        for first in range(0, len(due), 256):
-            items = due[first : first + 256]
-            batch = from_payloads(item.message for item in items)
-            opaque = tuple(n for n, item in enumerate(items) if not holds_frame(item.message, is_stamped))
-            if is_stamped:
-                spent = tuple(n for n, item in enumerate(items) if item.hops < 0)
-                batch = EnvelopedBatch(batch.keep(), batch.count, None, spent, opaque)
-            elif opaque:
-                batch = MixedBatch(batch.keep(), batch.count, opaque)
-            made.append(batch)
-        return made
 
     def pause(self) -> None:
         """Stop forwarding and listen instead. Messages queued in pipes still leave."""

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from bridges.handover.belated import Sent
 from bridges.handover.heard import Noted
+from bridges.handover.replay import Due
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
 from bridges.handover.streams import HOPS_END, Stream, Stretch
-from bridges.handover.window import Due, Window
+from bridges.handover.window import Window
 from bridges.ingress import only_frames
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads

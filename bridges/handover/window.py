@@ -6,13 +6,13 @@ messages are matched as frames are.
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from typing import NamedTuple
 
 from bridges.admission import NO_FRAME
 from bridges.handover.belated import Sent
 from bridges.handover.entrance import AGE_S
 from bridges.handover.heard import BYTES, COUNT, HeardFrames, Noted
 from bridges.handover.outcome import Lag, LastOut
+from bridges.handover.replay import Due
 from bridges.handover.sides import SideRules, Sides, moved, placed
 from bridges.handover.stamps import Stamps
 from bridges.rules import Seen
@@ -22,20 +22,6 @@ from bus.wire.envelope import HOPS_DEFAULT, Envelope, take_apart, wrap_known
 from bus.wire.frame import is_frame
 
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
-
-
-class Due(NamedTuple):
-    """A frame to send to the sides whose bits are set; `message` has an envelope where the window stamps.
-
-    `hops`: the hops left for the next appliance; below 0, no trunk may take it. `withheld`: bits of sides for
-    which it is too old. `came`: the side that it came in by; -1 if it came while this gateway forwarded.
-    """
-
-    sides: int
-    message: bytes
-    hops: int
-    withheld: int = 0
-    came: int = -1
 
 
 class Window:

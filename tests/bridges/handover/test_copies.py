@@ -6,9 +6,10 @@ from zlib import crc32
 from bridges.handover.copies import EarlyCopies
 from bridges.handover.heard import BYTES, COUNT
 from bridges.handover.outcome import Lag
+from bridges.handover.replay import Due
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import Due, Window
+from bridges.handover.window import Window
 from bridges.rules import Seen
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.handover.in_order import InOrderWindow
+from bridges.handover.replay import Due
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import LIFE_S, Stamps
-from bridges.handover.window import Due, Window
+from bridges.handover.window import Window
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import from_payloads
