@@ -11,6 +11,7 @@ from tests.bus.journal.disk import Disk
 
 TRUNK = ("plant", "gw-a", "hall")
 END = "gw-b"
+KIB = 1 << 10
 
 
 class Clock:
@@ -67,3 +68,8 @@ def everything(journal: Journal, most_bytes: int = 5000) -> dict[int, bytes]:
         assert read.following > number or read.records
         number = read.following
     return found
+
+
+def segments(files: Disk) -> list[str]:
+    """Return the names of the segments of the journal on a simulated disk."""
+    return sorted(name for name in files.listing("/j") if name.endswith(".log"))
