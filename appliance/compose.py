@@ -18,16 +18,14 @@ from appliance.parts.build import Builder
 from appliance.parts.changes import Change
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
-from appliance.plant.saying import say
+from appliance.plant.presence import Presence
 from appliance.plant.watch import PlantWatch
 from appliance.rounds import Rounds
-from appliance.status.candidates import claims, roles, twins
+from appliance.status.candidates import claims, reports_of_brokers, twins
 from appliance.status.health import Concern
 from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
-from appliance.status.overlay import told_marks
 from appliance.status.rows import LinkRow
-from appliance.status.snapshot import brief
 from appliance.status.transit import Transit
 from appliance.status.values import values_of
 from appliance.status.view import Around, Besides, Sampled, View
@@ -37,11 +35,9 @@ from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
 from bus.keys import ring_of
 from bus.names import table_of
-from bus.report import Report
-from bus.steps import PORTION, Steps, portions
+from bus.steps import PORTION
 from bus.transports import budget, seats
 from topologies.model import Topology
-from topologies.picture.marks import Mark
 from topologies.resolved.files import paths_of
 from topologies.resolved.resolve import Resolved
 
@@ -88,7 +84,7 @@ class Appliance:
         self._publisher = Publisher(self._site, clock)
         self._unpublished = UnpublishedLines(self.gateway)
         self._publish()
-        self._started_ns, self._product = time.time_ns(), version()
+        self._presence = Presence(self, time.time_ns(), version())
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: Drawing | None = None
@@ -110,6 +106,11 @@ class Appliance:
     def names(self) -> Sequence[str]:
         """All names of tokens that the topology knows."""
         return self.resolved.names
+
+    @property
+    def page_url(self) -> str:
+        """The address of the status page; "" if there is none."""
+        return self.page.url
 
     def _publish(self) -> None:
         """Publish events and log lines of this process on the buses that the topology names."""
@@ -171,29 +172,7 @@ class Appliance:
         if self.page.url:
             self._record(now_s)
         yield
-        yield from self._look_at_plant(now_s)
-
-    def _look_at_plant(self, now_s: float) -> Iterator[None]:
-        """Hear, ask and judge the other gateways, and announce this one to them."""
-        assert self._loop is not None
-        if len(self.topology.gateways) < 2:
-            return
-        if self.plant.look(now_s, self.topology, self._loop, asks=bool(self.page.url)):
-            self.plant.judge(self._note(), self._heard())
-        held = [(role["lease"], role["role"]) for role in roles(self.parts.values())]
-        changing = self.health.now.word, self.topology.digest, *held
-        if self._speaks and self.plant.is_due(now_s, changing):
-            marks = yield from self._marks()
-            say(self.parts.values(), self.plant.announcement(self._note(), marks, changing))
-
-    def _marks(self) -> Steps[dict[str, Mark]]:
-        """Return the marks of the parts of this gateway in the picture, which is not drawn for this."""
-        monitor, found = self.monitor, dict[str, Mark]()
-        sampled = Sampled(rates=monitor.rates.now, down_ms=monitor.down_ms)
-        for some in portions(list(self.parts.values())):
-            found |= told_marks(brief(some, monitor.accounts, sampled))
-            yield
-        return found
+        yield from self._presence.look(now_s, self._loop, self._speaks)
 
     @property
     def _speaks(self) -> bool:
@@ -219,15 +198,6 @@ class Appliance:
         rows = values_of(reports, table_of(tuple(self.names)), self.resolved.quantities)["values"]
         return list(rows)
 
-    def _note(self) -> dict[str, Any]:
-        """Return what a note, and the verdict on the plant, need of the status of this gateway."""
-        return {
-            "topology": self.topology.name, "gateway": self.gateway, "file": self.topology.digest,
-            "product": self._product, "started_ns": self._started_ns, "page": self.page.url,
-            "gateways": {name: gateway.address for name, gateway in self.topology.gateways.items()},
-            "health": self.health.now.as_record(), "candidates": list(roles(self.parts.values())),
-        }  # fmt: skip
-
     def _concerns(self, now_s: float) -> Iterator[Concern]:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
         yield from self.monitor.concerns(now_s)
@@ -235,20 +205,11 @@ class Appliance:
         yield from of_brokers(self.parts.values())
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
-        reports = self._brokers()
+        reports = reports_of_brokers(self.parts.values())
         hosts = twins(reports)
         yield from of_claims(claims(reports), self.gateway)
         yield from of_twins(hosts)
         yield from self.plant.concerns(self.topology.digest, hosts)
-
-    def _heard(self) -> dict[str, int]:
-        """Return the ages of the last claims of gateways at brokers here, in milliseconds."""
-        return claims(self._brokers())
-
-    def _brokers(self) -> list[Report]:
-        """Return the reports of brokers here."""
-        here = (part for part in self.parts.values() if part.kind == "broker")
-        return [service.report() for part in here for service in part.services]
 
     def close(self) -> None:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
@@ -305,8 +266,8 @@ class Appliance:
             program="run",
             name=self.topology.name,
             gateway=self.gateway,
-            started_ns=self._started_ns,
-            product=self._product,
+            started_ns=self._presence.started_ns,
+            product=self._presence.product,
             prepare=self._picture,
             parts=lambda: self.parts.values(),
             besides=lambda: Besides(

@@ -15,6 +15,11 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
 _HEARD_MS: Final = 1000  # a candidate without its links that was heard in the last second is there
 
 
+def reports_of_brokers(parts: Iterable[ShownPart]) -> list[Report]:
+    """Return the reports of brokers here."""
+    return [service.report() for part in parts if part.kind == "broker" for service in part.services]
+
+
 def claims(reports: Iterable[Report]) -> dict[str, int]:
     """Return the age of the last claim of each gateway at a broker here, in milliseconds."""
     heard = dict[str, int]()
