@@ -4,11 +4,12 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change, of_settings
+from appliance.parts.described import described
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
 from appliance.status.rows import LinkRow
@@ -17,14 +18,12 @@ from bridges.media.wire import WireTap, wire_of
 from bridges.side import Port
 from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
-from capture.schema import ANY, Direction
+from capture.schema import Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Options, Recorder
 from devices.tap.ring import RecordPlace
 from devices.tap.watch import Locate, LocateLink
-from topologies.model import Side
 from topologies.resolved.resolve import ResolvedDevice
-from topologies.wiring.filters import tokens
 
 _DAY_S = 86_400
 Seen = tuple[Hub, dict[str, str], dict[str, "Listened"]]
@@ -182,49 +181,6 @@ def _wires(part: BridgePart) -> Iterator[tuple[str, Listened]]:
         items = None if medium is None else medium.medium.wire_items(medium.protocol is not None)
         if wire is not None and items is not None:
             yield leg.side.name, Listened(wire, leg.end.link.name, items)
-
-
-def described(part: Joined) -> dict[str, Any]:
-    """Say who may run a part and what passes there, as a recorder takes it."""
-    if isinstance(part, BusPart):
-        trunks = list(part.resolved.trunks)
-        return {"gateways": [part.spec.on], **({"trunks": trunks} if trunks else {})}
-    sides = [_described_side(leg.resolved.segment, leg.resolved.side) for leg in part.legs]
-    pattern = list(tokens(part.resolved.pattern))
-    return {"gateways": list(part.resolved.on), "pattern": pattern, "sides": sides}
-
-
-def _described_side(segment: str, side: Side) -> dict[str, Any]:
-    found: dict[str, Any] = {"segment": segment, **dict(_front(side))}
-    if side.medium is not None and (side.medium.listens or any(side.medium.lets_in())):
-        found["listens"] = True
-    for name, lists in (("allow", side.allowed), ("deny", side.denied)):
-        every = {name: lists.both, f"{name}_in": lists.inward, f"{name}_out": lists.outward}
-        found |= {key: [list(tokens(names)) for names in some] for key, some in every.items() if some}
-    return found
-
-
-def _front(side: Side) -> Iterator[tuple[str, Any]]:
-    """Yield what stands between the wire of a side and the bridge: a protocol, other names, fewer frames."""
-    front, protocol = side.front, side.speaks
-    if protocol is not None:
-        yield "protocol", protocol.key
-        yield from (("same", protocol.same),) if protocol.same else ()
-        if protocol.judge is not None:  # it lets some of a pattern pass, by the token after it
-            every = dict.fromkeys((*side.allowed.inward, *side.allowed.outward))
-            yield "deep", [[*tokens(names), ANY] for names in every]
-    if front.renaming or front.opaque is not None:
-        yield "renamed", True
-    if (strip := front.renaming.strip) and isinstance(strip, int):
-        yield "strip", strip
-    if front.renaming:
-        yield "names", [[list(one), list(other)] for one, other in front.renaming.pairs()]
-    if front.opaque is not None:
-        yield "opaque", list(tokens(front.opaque))
-    if front.refresh_s is not None:
-        yield "refresh_ms", round(front.refresh_s * 1000)
-    if front.limits:
-        yield "limited", True
 
 
 class _RecorderLink:

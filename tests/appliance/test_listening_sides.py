@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.parts.bridge import BridgePart
-from appliance.parts.tap import described
+from appliance.parts.described import described
 from tests.helpers.appliances import appliance_of
 from topologies.loading.loader import loads
 

@@ -1,5 +1,5 @@
 """A TCP stream of frames, without SP (docs/wire/tcp.md).
 
-`medium` is the record, `link` has the link, and `frames` has the format. `spoken` is for peers with
-a protocol of their own.
+`medium` is the record, `link` has the link, and `frames` has the format. `spoken` dials a peer with
+a protocol of its own, and its `spoken_listener` listens for many.
 """
