@@ -1,6 +1,7 @@
 """Frames that say nothing new, or come too often."""
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -114,6 +115,17 @@ def test_a_flood_is_cut_to_the_limit_and_a_burst_passes(rate: float, seconds: in
 def test_a_steady_sender_at_the_limit_loses_nothing() -> None:
     door = Door(Limits([Limit((), 10)]))
     assert all(door.let([message("t")], n / 10 - (n % 2) * 0.004) for n in range(200))
+
+
+def test_the_count_of_a_high_limit_takes_little_memory() -> None:
+    door, one = Door(Limits([Limit(("t",), 1e6)])), [message("t")]
+    door.let(one, 0)
+    tracemalloc.start()
+    for n in range(3000):
+        door.let(one, n / 3000)
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept_bytes < 1 << 16
 
 
 def test_the_first_limit_that_fits_counts_alone_and_others_pass() -> None:

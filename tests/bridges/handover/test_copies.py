@@ -212,6 +212,16 @@ def test_equal_frames_get_the_numbers_of_their_copies_after_a_stall_between_both
     assert [copies.take(READING) for _ in numbers] == numbers
 
 
+def test_as_many_contents_are_known_by_their_early_copies_as_the_bound_allows() -> None:
+    copies, most = EarlyCopies(Stamps(), cap=12), 0
+    for number in range(100):
+        copies.advance(1000.0 + number / 1000)
+        message = pack(1, (number,))
+        copies.heard(message, crc32(message))
+        most = max(most, len(copies))
+    assert most == 12
+
+
 def test_copies_of_large_messages_that_come_early_are_known_and_not_kept() -> None:
     copies, stamped = EarlyCopies(Stamps()), Stamps()
     for now in (-20.0, 0.0):
