@@ -56,7 +56,7 @@ class Sender:
         acknowledged: RangeSet,
         following: int,
         share: float,
-        is_fifo: bool = False,
+        is_fifo: bool,
         is_replayed: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self.acknowledged, self.following = acknowledged, following

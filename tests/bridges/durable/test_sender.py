@@ -239,7 +239,7 @@ def test_on_a_link_that_is_too_slow_no_end_takes_for_known_what_never_came(
 @pytest.mark.parametrize("is_up", [False, True])
 def test_records_for_others_make_the_numbers_of_an_end_no_longer(is_up: bool) -> None:
     """While it was away, or lagged, each was a range of its own: they grew as long as the journal did."""
-    sender = Sender(RangeSet([(0, 0)]), 1, 0.5)
+    sender = fresh()
     if is_up:
         sender.begin([])
     records = [kept(number, number, number % 2 == 1) for number in range(1, 2001)]
@@ -255,7 +255,7 @@ def test_records_for_others_make_the_numbers_of_an_end_no_longer(is_up: bool) ->
 
 
 def test_what_a_ledger_begins_with_and_is_for_others_is_told() -> None:
-    sender = Sender(RangeSet([(0, 0)]), 1, 0.5)
+    sender = fresh()
     records = [kept(number, number, number % 2 == 1) for number in range(1, 11)]
     list(sender.committed(records, 0, 0))
     assert sender.found() == 10
