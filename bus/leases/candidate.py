@@ -140,7 +140,7 @@ class Candidate:
     def other_acts(self) -> bool:
         """Whether a broker says that another candidate forwards."""
         grants = [view.grant for view in self.views if view.grant is not None]
-        return any(grant.acting and grant.holder not in (0, self.id) for grant in grants)
+        return any(grant.acting and grant.holder != self.id for grant in grants)
 
     @property
     def orderly(self) -> bool:
