@@ -105,10 +105,12 @@ class Losses:
 
     def _from_first(self, frames: Frames) -> Frames:
         """Give frames that are before the first one its time."""
-        if self._first_ns is None and len(frames):
+        if not len(frames):
+            return frames
+        if self._first_ns is None:
             self._first_ns = int(frames.ts_ns[0]) // 10**6 * 10**6
-        early = frames.ts_ns < (self._first_ns or 0)
+        early = frames.ts_ns < self._first_ns
         if not early.any():
             return frames
         self._told.leave("times before the first frame: its time is written", int(early.sum()))
-        return replace(frames, ts_ns=np.maximum(frames.ts_ns, self._first_ns or 0))
+        return replace(frames, ts_ns=np.maximum(frames.ts_ns, self._first_ns))

@@ -232,6 +232,18 @@ def test_an_error_frame_is_the_same_there_and_back_or_what_it_loses_is_told(
     assert not len(kept) or sort not in {key for key in form.errors_lack if not OF_ERRORS[key][1]}
 
 
+@of_each
+def test_a_time_before_the_first_one_is_that_one_where_times_count_from_it(form: Format) -> None:
+    first_ns = BEGAN_NS // 10**6 * 10**6
+    times = np.array([BEGAN_NS, first_ns - 1, first_ns, BEGAN_NS + 5])
+    frames, told = replace(some(4, form), ts_ns=times), LeftOut()
+    losses = Losses(form, told)
+    assert len(losses.fitted(frames.chosen(np.array([], np.int64)), 1)) == 0
+    kept = losses.fitted(frames, 1)
+    assert kept.ts_ns.tolist() == [BEGAN_NS, first_ns - (not form.relative), first_ns, BEGAN_NS + 5]
+    assert [*told.lines()] == ["1 times before the first frame: its time is written"] * form.relative
+
+
 def test_error_frames_of_vector_s_other_kinds_are_told(tmp_path: Path) -> None:
     """CAN_ERROR and CAN_FD_ERROR_64, as objects outside of a container, behind a header of 144 bytes."""
     head = b"LOGG" + (144).to_bytes(4, "little") + bytes(136)
