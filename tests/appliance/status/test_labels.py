@@ -1,12 +1,14 @@
 """The names of links for people: those of the file, also for accounts without a link of their own."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
 from unittest.mock import ANY
 
 import pytest
 
-from appliance.status.labels import Labels
+from appliance.status.labels import Labels, titles
 from appliance.status.rows import LinkRow, apart, bare
-from bus.hub import Hub
+from bus.hub import Hub, Link
 from bus.transports.links import bus_link
 
 
@@ -27,6 +29,17 @@ def row(name: str, label: str = "", hub: str = "m") -> LinkRow:
 def test_the_side_is_no_part_of_the_name(name: str, label: str) -> None:
     assert bare(name) == label
     assert Labels(()).of("m", name) == label
+
+
+class Part(NamedTuple):
+    kind: str
+    name: str
+    id: str = ""
+    links: Sequence[Link] = ()
+
+
+def test_the_other_half_of_a_patch_is_called_after_its_bridge() -> None:
+    assert titles([Part("bus", "m"), Part("bridge", "n")]) == {"n": "bridge n"}
 
 
 def test_a_link_has_the_label_of_its_row_and_so_has_its_spool() -> None:

@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from appliance.status.terminal import roles
-from appliance.status.words import counted, fault, role_word, short, state_word, title, troubles
+from appliance.status.words import (
+    counted,
+    fault,
+    role_word,
+    short,
+    state_word,
+    title,
+    troubles,
+    unlisted,
+)
+from bus.report import READINGS
 
 OFF = "after too many errors nothing goes in or out: look at cable, termination and bit rate"
 
@@ -73,6 +83,13 @@ def test_counts_are_named() -> None:
 def test_a_rate_is_short(number: float, shown: str) -> None:
     assert short(number) == shown
     assert len(shown) <= 5
+
+
+def test_values_that_are_left_out_are_those_of_devices_and_those_beyond_a_status() -> None:
+    rows = [("broker", {"left_out": 7}), (READINGS, {"left_out": 2}), (READINGS, {})]
+    status = {"brokers": [{"kind": kind, "counts": counts} for kind, counts in rows]}
+    assert unlisted(status) == 2
+    assert unlisted(status | {"more_values": 3}) == 5
 
 
 def part(state: str, fault: str = "") -> dict[str, Any]:

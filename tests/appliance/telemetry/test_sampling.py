@@ -31,3 +31,9 @@ def test_an_id_is_the_same_for_hops_of_a_message_and_another_when_its_number_com
     trace = ids.pop()
     assert (len(trace), len(span_id(trace))) == (32, 16)
     assert len({span_id(trace), span_id(trace, "gw/bridge a"), span_id(trace, "gw/bridge b")}) == 3
+
+
+def test_ids_and_their_steps_are_those_of_gateways_of_all_versions() -> None:
+    """The first step of this key ends at 13.98 s."""
+    known = ("f3faad01a6b44ac15a3850471c2aa0d0", "f21746295324bf751b9ae2a7c78cc0b2")
+    assert tuple(trace_id(7 << 32 | 9, ms * 1_000_000) for ms in (13_980, 13_981)) == known
