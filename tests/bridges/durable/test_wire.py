@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bridges.durable.wire import (
     BACKLOG,
     NAME_BYTES_MAX,
+    NO_JOURNAL,
     RANGES_MAX,
     Carried,
     DurableError,
@@ -54,6 +55,10 @@ def test_the_last_ranges_are_told_if_there_are_many() -> None:
     assert parse(have(5, ranges)) == Have(5, tuple(ranges[7:]))
 
 
+def test_what_is_taken_and_not_yet_kept_is_said_of_journal_0() -> None:
+    assert have(NO_JOURNAL, [(1, 9)])[5:13] == bytes(8)
+
+
 def test_an_older_appliance_takes_them_for_no_envelope() -> None:
     """Its third byte is that of an envelope, and its second of none: it counts them as `malformed`."""
     for message in (
@@ -65,6 +70,7 @@ def test_an_older_appliance_takes_them_for_no_envelope() -> None:
         assert message[0] == MESSAGE[0]
         assert message[2] >= 0xF0
         assert is_durable(message)
+        assert not is_durable(message[:4])
         assert begins_durable(from_payloads([message, MESSAGE]))
     assert not is_durable(MESSAGE)
     assert not begins_durable(from_payloads([MESSAGE]))
