@@ -101,6 +101,15 @@ BA_DEF_ BO_  "VFrameFormat" ENUM  "StandardCAN","ExtendedCAN","reserved","J1939P
 BA_DEF_DEF_  "VFrameFormat" "J1939PG";
 """
 
+SELECTED = """VERSION ""
+BU_: A
+BO_ 5 Deep: 2 A
+ SG_ Page M : 0|4@1+ (2,0) [0|0] "" A
+ SG_ Named m1 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ Scaled m4 : 8|8@1+ (1,0) [0|0] "" A
+VAL_ 5 Page 1 "One" ;
+"""
+
 _SCALES = ((1, 0), (1, 0), (0.1, 0), (0.5, -40), (2, 0), (1, -5), (0.03125, 0), (1e-07, 3), (-0.5, 100))
 
 
@@ -219,4 +228,4 @@ class _Maker:
         return None
 
 
-__all__ = ["CAR", "SAIL", "TRUCK", "made", "random_database", "shown", "told", "wire", "written"]
+__all__ = ["CAR", "SAIL", "SELECTED", "TRUCK", "made", "random_database", "shown", "told", "wire", "written"]

@@ -10,7 +10,7 @@ from bridges.protocols.dbc.compiled import Compiled, Group, compile_message, dec
 from bridges.protocols.dbc.database import load
 from bridges.protocols.dbc.values import raw_of, text, value
 from bus.quantity.forms import text_of
-from tests.bridges.protocols.dbc.dbc_support import CAR, random_database
+from tests.bridges.protocols.dbc.dbc_support import CAR, SELECTED, random_database
 
 FRAMES = 134
 """The random data of each of 25 messages, of three databases: 10,000 in all."""
@@ -69,6 +69,15 @@ def test_random_messages_are_decoded_and_encoded_as_cantools_does(seed: int) -> 
             assert all(same(found[name], one) for name, one in wanted.items()), (message.name, data)
             if all(one == one and abs(one) != float("inf") for one in wanted.values() if type(one) is float):
                 assert encoded(compiled, found) == message.encode(message.decode(data), strict=False)
+
+
+@pytest.mark.parametrize("data", [b"\x01\x07", b"\x02\x07"])
+def test_a_page_is_chosen_by_a_text_of_its_raw_number_or_else_by_its_value(data: bytes) -> None:
+    theirs: Any = cantools.database.load_string(SELECTED, "dbc").get_message_by_name("Deep")  # type: ignore[union-attr]
+    compiled = compile_message(load(SELECTED, "dbc").messages["Deep"])
+    found = values_of(compiled, data)
+    assert found == plain(theirs.decode(data))
+    assert encoded(compiled, found) == data
 
 
 def test_data_that_are_too_short_give_the_signals_that_are_there() -> None:

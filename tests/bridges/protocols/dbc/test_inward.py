@@ -136,6 +136,19 @@ def test_pages_of_a_multiplexer_do_not_displace_each_other(tmp_path: Path) -> No
     assert late["car/Cells/Volt1"] == b"0.005"
 
 
+def test_pages_wait_each_for_its_own_time(tmp_path: Path) -> None:
+    translator = made(tmp_path, every_ms=100)
+    pages = [(0x300, bytes((page, 5, 0, 0, 0)), 0) for page in (0, 1)]
+    for now_s, some in ((0, pages[:1]), (0.05, pages[1:]), (0.06, pages)):
+        translator.receive(some, now_s)
+    names = ("Volt1", "Volt2", "Temp1", "Pack", "State")
+    assert "car/Cells/Temp1" not in dict(told(translator.turn(0.1).messages, "car", "Cells", *names))
+    assert translator.due_s == pytest.approx(0.15)
+    assert told(translator.turn(translator.due_s).messages, "car", "Cells", "Temp1") == [
+        ("car/Cells/Temp1", b"5")
+    ]
+
+
 def test_a_message_too_long_for_a_frame_is_counted(tmp_path: Path) -> None:
     names = "".join(f' SG_ {"Signal" * 8}{n} : {n}|1@1+ (1,0) [0|0] "" X\n' for n in range(64))
     text = f'VERSION ""\nBU_: X\nBO_ 5 Long: 8 X\n{names}'

@@ -71,6 +71,7 @@ def test_a_long_message_is_joined_and_read(tmp_path: Path) -> None:
     translator.receive([(EXTENDED | 0x18ECFF05, announce(0xFEC0, 20), 0)], 0)
     translator.receive([(EXTENDED | 0x18EBFF05, packet, 0) for packet in packets(data)], 0)
     assert translator.wire.stats.rejected == {"foreign": 1}
+    assert translator.take_counts()[1] == 1
     translator.receive([frames[0]], 1.0)
     assert translator.due_s == 1.75
     assert not translator.turn(1.75).messages

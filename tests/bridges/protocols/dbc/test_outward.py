@@ -9,7 +9,7 @@ import pytest
 from bridges.items import OWN
 from bridges.protocols.dbc.fills import FILLS
 from bridges.protocols.translator import Translator
-from tests.bridges.protocols.dbc.dbc_support import CAR, made
+from tests.bridges.protocols.dbc.dbc_support import CAR, SELECTED, made
 from tests.bridges.protocols.spoken_support import message
 
 READY: dict[str, Any] = {
@@ -103,6 +103,12 @@ def test_a_signal_of_a_multiplexer_chooses_its_page(tmp_path: Path) -> None:
     assert sent(translator, "car/Lights", '{"Page": 0, "Level": 1}') == "multiplexer"
     assert sent(translator, "car/Lights/Page", "5") == "incomplete"
     assert translator.condition == "Lights waits for Page"
+
+
+def test_a_page_is_that_of_a_text_or_else_of_a_value(tmp_path: Path) -> None:
+    translator = made(tmp_path, SELECTED, send=("Deep",))
+    assert sent(translator, "car/Deep/Named", "7") == [(5, "0107", 0)]
+    assert sent(translator, "car/Deep/Scaled", "8") == [(5, "0208", 0)]
 
 
 NESTED = """VERSION ""

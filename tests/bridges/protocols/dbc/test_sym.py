@@ -70,6 +70,12 @@ def test_a_message_that_is_refused_is_left_out() -> None:
     ]
 
 
+def test_a_refusal_of_a_message_that_is_not_found_in_the_text_is_told() -> None:
+    text = BODY.replace("[X]", '["X Y"]').replace("8,8\nVar=C", "8,0\nVar=C")
+    with pytest.raises(Unreadable, match="The signal B length 0 is not greater than 0 in message X Y"):
+        load(text, "sym")
+
+
 def test_another_version_is_refused_with_what_to_do() -> None:
     with pytest.raises(Unreadable, match=r"^it is SYM 5\.0: save it as version 6\.0$") as caught:
         load(BODY.replace("6.0", "5.0"), "sym")
