@@ -1,5 +1,7 @@
 """What the settings of our media may be: the lowest and highest values, and what is refused beside them."""
 
+import re
+import termios
 from collections.abc import Callable
 from typing import Any
 
@@ -223,6 +225,11 @@ def test_what_a_machine_needs_for_each_medium() -> None:
         Probe("bridges.media.uart.ports:trouble", ("hwgrep://x",)),
     ]
     assert [need.path for need in line().needs() if isinstance(need, Device)] == ["/dev/ttyS0"]
+
+
+def test_the_rates_that_linux_has_a_name_for_are_usual_but_for_two() -> None:
+    rates = sorted(int(name[1:]) for name in dir(termios) if re.fullmatch(r"B[1-9]\d*", name))
+    assert [baud for baud in rates if line(baud=baud).unusual()] == [1_152_000, 3_500_000]
 
 
 def test_how_a_side_is_named() -> None:
