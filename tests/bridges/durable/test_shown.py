@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from bridges.durable.decline import SPAN_S, Decline
 from bridges.durable.door import Door
 from bridges.durable.shown import ShownJournal
 from bus.hub import Hub
@@ -142,20 +141,3 @@ async def test_what_only_sends_acknowledges_nothing_that_comes(make: Make) -> No
     assert (kept.queued, kept.sent) == (1, 0)
     assert b"for gw-a itself" not in a.heard.messages
     assert door.far == {b.name}
-
-
-def test_a_backlog_goes_as_fast_as_in_the_last_seconds() -> None:
-    decline = Decline()
-    assert (decline.per_s, decline.to_go_s) == (0.0, 0.0)
-    for second in range(100):
-        decline.note(second, 100_000)
-    assert decline.to_go_s is None
-    for second in range(100, 120):
-        decline.note(second, 100_000 - 1000 * (second - 99))
-    assert decline.per_s == 1000
-    assert decline.to_go_s == 80
-    decline.note(119 + SPAN_S, 100_000)
-    assert decline.per_s < 0
-    assert decline.to_go_s is None
-    decline.note(119 + 2 * SPAN_S, 0)
-    assert decline.to_go_s == 0
