@@ -212,6 +212,25 @@ def test_equal_frames_get_the_numbers_of_their_copies_after_a_stall_between_both
     assert [copies.take(READING) for _ in numbers] == numbers
 
 
+def test_numbers_before_the_first_one_that_is_heard_after_the_start_are_of_frames_before_that() -> None:
+    copies, first = EarlyCopies(Stamps()), crc32(READING)
+    copies.advance(1000.0)
+    copies.heard(READING, first + 3)
+    assert [copies.take(READING) for _ in range(2)] == [first + 3, first + 4]
+
+
+def test_a_copy_that_comes_just_behind_a_late_frame_is_of_that_one() -> None:
+    """So the frame of the copy before it never came, and that one's number went to this frame."""
+    copies, first = EarlyCopies(Stamps()), crc32(READING)
+    copies.advance(1000.0)
+    copies.heard(READING, first)
+    copies.advance(1000.5)
+    assert copies.take(READING) == first
+    copies.advance(1000.6)
+    copies.heard(READING, first + 1)
+    assert copies.take(READING) == first + 2
+
+
 def test_as_many_contents_are_known_by_their_early_copies_as_the_bound_allows() -> None:
     copies, most = EarlyCopies(Stamps(), cap=12), 0
     for number in range(100):

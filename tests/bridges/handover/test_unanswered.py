@@ -94,3 +94,12 @@ def test_many_commands_are_bounded_and_the_rest_is_counted() -> None:
     kept.hear(0, from_payloads([message("m/set", b"%d" % n) for n in range(RESULTS_MAX + 5)]), 0.0, False)
     assert len(kept.take_results(1.0)) == RESULTS_MAX
     assert kept.untold == 5
+
+
+def test_each_command_to_a_device_here_has_the_result_that_follows_it() -> None:
+    kept = Unanswered(lambda *_: 2, 0b11)
+    result = from_payloads([message("m/result", b"done")])
+    for n in range(3):
+        kept.ask(2, from_payloads([message("m/set", b"%d" % n)]), float(n))
+        assert kept.hear(2, result, float(n), True) is result
+    assert kept.take_results(3.0) == []
