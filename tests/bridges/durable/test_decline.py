@@ -25,3 +25,11 @@ def test_of_two_looks_at_one_time_nothing_is_said() -> None:
     for messages in (5, 3):
         decline.note(1.0, messages)
     assert (decline.per_s, decline.to_go_s) == (0.0, None)
+
+
+def test_a_backlog_that_comes_back_takes_no_known_time() -> None:
+    decline = Decline()
+    decline.note(1.0, 0)
+    assert decline.to_go_s == 0
+    decline.note(2.0, 4)
+    assert decline.to_go_s is None
