@@ -187,6 +187,11 @@ def test_beside_a_silent_device_the_others_are_read_and_wait_no_longer_than_its_
     assert line.master.condition == "device 2 does not answer"
 
 
+def test_a_silent_device_is_asked_no_more_often_than_another() -> None:
+    line = bench(table(row(3, "a", poll_ms=10_000), timeout_ms=300), Device(2)).run(35)
+    assert len(line.requests) == 4
+
+
 def test_a_device_that_answers_again_is_read_again_within_its_pause() -> None:
     class Sometimes(Device):
         def say(self, asked: bytes, answer: bytes) -> Said:

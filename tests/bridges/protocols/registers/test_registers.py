@@ -137,6 +137,23 @@ def test_a_wrong_answer_is_counted_and_no_value(data: bytes, fault: str, reason:
     assert len(chips.requests) < 10
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"), [(b"\2\x09\x09\x09", "short answer"), (b"\4\0\0\0", "long answer")]
+)
+def test_a_block_of_another_length_than_its_count_says_is_no_value(data: bytes, reason: str) -> None:
+    chips = Chips(chip(0x20, "a", type="u24", access="counted"))
+    chips.answer = lambda request: Answer(request.token, data)  # type: ignore[method-assign]
+    chips.run(5)
+    assert (chips.values, chips.stats.rejected.keys()) == ([], {reason})
+
+
+def test_a_register_is_read_in_its_time() -> None:
+    chips = Chips(chip(0, "a", poll_ms=5000))
+    chips.run(7.9)
+    before_s = chips.master.due_s
+    assert chips.run(before_s).master.due_s - before_s == pytest.approx(5.0)
+
+
 def test_an_answer_to_an_earlier_request_is_no_value() -> None:
     chips = Chips(chip(0, "a"), chip(1, "b"))
     chips.answer = lambda request: Answer(request.token - 1, b"\0\7")  # type: ignore[method-assign]
