@@ -113,6 +113,8 @@ def test_numbers_go_round_and_streams_are_bounded() -> None:
     streams = Streams()
     assert streams.place(7, 2**32 - 1).is_joined
     assert streams.place(7, 0) == streams.place(8, 0) == (0, False, False)
+    assert streams.place(8, 1 + 2**31).is_late
+    assert streams.place(8, 2**31) == (2**31 - 1, False, False)
     for stream in range(100, 100 + STREAMS_MAX):
         streams.place(stream, 0)
     assert streams.place(7, 1).is_joined  # it was forgotten

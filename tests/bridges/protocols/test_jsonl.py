@@ -37,6 +37,11 @@ def test_members_go_to_their_patterns_with_numbers_as_they_were_written() -> Non
     )
 
 
+def test_lists_beside_each_other_are_no_deeper_than_one() -> None:
+    data = b"[" + b",".join([b"[]"] * 40) + b"]"
+    assert heard(b'{"a":' + data + b"}\n", members={"a": ("a",)}) == ([("a", data)], {})
+
+
 def test_each_member_under_its_name() -> None:
     found, rejected = heard(
         b'{"a": "x\\ny", "b": true, "c": null, "7": 123456789012345678901234567890, "": 1}\n', split=True

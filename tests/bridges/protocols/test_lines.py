@@ -18,6 +18,18 @@ def test_a_line_is_a_frame_however_it_comes_in_pieces() -> None:
     assert made.take_counts() == (3, 0)
 
 
+@pytest.mark.parametrize(
+    ("settings", "noun"),
+    [
+        ({}, "a line"),
+        ({"match": MATCH}, "a line that matches"),
+        ({"match": MATCH, "unmatched": ("x",)}, "a line"),
+    ],
+)
+def test_what_is_waited_for_is_a_line_or_one_that_matches(settings: dict[str, Any], noun: str) -> None:
+    assert Lines(**settings).noun == noun
+
+
 def test_the_mark_of_an_editor_before_a_line_is_no_part_of_it() -> None:
     marked = [b"\xef\xbb\xbfone\n\xef\xbb\xbf\ntwo\n"]
     for encoding in ("utf-8", "ascii"):

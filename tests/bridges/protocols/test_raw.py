@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from bridges.items import ERROR, EXTENDED, FD, REMOTE, STATE, SWITCH, CanFrame
+from bridges.protocols.raw.judge import Names as TokenNames
+from bridges.protocols.raw.judge import RawJudge
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.selection import FULL, Selection, selection_of
 from bridges.protocols.translator import Sent
@@ -121,6 +123,28 @@ def test_what_comes_in_and_what_another_one_sends() -> None:
     ]  # fmt: skip
     assert len(made.receive(frames, 0)) == 3
     assert made.wire.stats.rejected == {"foreign": 3, "another sender": 1}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "enters", "leaves"),
+    [
+        ((1, 0), True, True),
+        ((1, 0x321), True, True),
+        ((9,), True, True),
+        ((9, 4), True, True),
+        ((1, 0x322), True, False),
+        ((1, 0x400), False, False),
+        ((1, 0x400, 4), False, False),
+        ((1, ERROR), True, False),
+        ((1,), False, False),
+        ((2, 0x321), False, False),
+    ],
+)
+def test_a_pattern_is_judged_by_its_identifier(tokens: tuple[int, ...], enters: bool, leaves: bool) -> None:
+    sets = TokenNames((1,), {(9,): 0x321}), selection_of(["0x0-0x3ff"]), selection_of([0, 0x321])
+    judge, sparing = RawJudge(*sets), RawJudge(*sets, spares=True)
+    assert (judge.enters(tokens), judge.leaves(tokens)) == (enters, leaves)
+    assert (sparing.enters(tokens), sparing.leaves(tokens)) == (enters and not leaves, leaves)
 
 
 def test_a_standby_has_what_the_active_one_sends() -> None:
