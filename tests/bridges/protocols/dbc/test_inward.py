@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridges.items import ERROR, EXTENDED, OWN, REMOTE
+from bridges.items import ERROR, EXTENDED, FD, OWN, REMOTE
 from tests.bridges.protocols.dbc.dbc_support import made, shown, told
 
 ENGINE = (0x100, bytes.fromhex("12c05a14107fb700"), 0)  # 1200 rpm, 50 degC, 10 Nm, running
@@ -43,6 +43,19 @@ def test_a_message_is_one_json_if_asked(tmp_path: Path) -> None:
     ((pattern, data),) = told(translator.receive([GEARBOX], 1), "car", "Gearbox")
     assert pattern == "car/Gearbox"
     assert json.loads(data) == {"v": {"Gear": "Drive", "Oil": -10}, "t": 1001}
+
+
+def test_whole_numbers_of_a_message_are_written_without_decimals(tmp_path: Path) -> None:
+    ((_, data),) = told(made(tmp_path, per="message").receive([ENGINE], 0), "car", "EngineData")
+    assert b'"Rpm":1200,' in data
+    other = (0x100, bytes((0x12, 0xC1)) + ENGINE[1][2:], 0)
+    ((_, data),) = told(made(tmp_path, per="message").receive([other], 0), "car", "EngineData")
+    assert b'"Rpm":1200.25,' in data
+
+
+def test_bytes_behind_a_message_change_none_of_its_values(tmp_path: Path) -> None:
+    longer = (ENGINE[0], ENGINE[1] + b"\xff" * 4, FD)
+    assert shown(made(tmp_path), [longer]) == shown(made(tmp_path), [ENGINE])
 
 
 def test_signals_of_a_multiplexer_come_with_its_value_only(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bridges.items import OWN
-from bridges.protocols.dbc.fills import FILLS
+from bridges.protocols.dbc.database import load
+from bridges.protocols.dbc.fills import FILLS, chosen_for
 from bridges.protocols.translator import Translator
 from tests.bridges.protocols.dbc.dbc_support import CAR, SELECTED, made
 from tests.bridges.protocols.spoken_support import message
@@ -46,6 +47,23 @@ def test_a_text_that_looks_like_a_number_is_the_text(tmp_path: Path) -> None:
     translator = made(tmp_path, text, send=("Command",), **READY)
     data = [sent(translator, "car/Command/Mode", value)[0][1] for value in ("2", "nan", "0", "1")]
     assert [int(one[2], 16) & 3 for one in data] == [1, 2, 3, 1]
+
+
+def test_a_number_out_of_range_is_taken_only_where_it_has_a_text(tmp_path: Path) -> None:
+    text = CAR.replace("[0|3]", "[0|1]").replace('1 "On"', '1 "On" 3 "Fault"')
+    translator = made(tmp_path, text, send=("Command",), **READY)
+    found = [sent(translator, "car/Command/Mode", value) for value in ("Fault", "3", "2", "1")]
+    assert [one == "out of range" for one in found] == [False, False, True, False]
+
+
+def test_what_a_setting_has_for_a_signal_of_one_message_counts_before_what_it_has_for_all() -> None:
+    named = {"Mode": 1, "Command/Demand": 2, "Lights/Mode": 3, "Command/Mode": 4, "Command/Speed": 5}
+    message = load(CAR, "dbc").messages["Command"]
+    assert chosen_for(message, {**named, "Speed": 6, "Checksum": 7}) == {
+        "Mode": 4,
+        "Demand": 2,
+        "Checksum": 7,
+    }
 
 
 def test_a_message_is_written_as_json_at_once(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bridges.protocols.dbc.fills import FILLS
 from bridges.protocols.dbc.protocol import Dbc
 from tests.bridges.protocols.dbc.dbc_support import CAR, TRUCK, written
 
@@ -88,6 +89,7 @@ def told(folder: Path, text: str = CAR, **settings: Any) -> list[tuple[str, bool
         ({**READY, "fill": {"AliveCounter": "countr"}}, 'fill: "countr" is not installed', True),
         ({**READY, "fill": {}}, "AliveCounter looks like a counter or a checksum", False),
         ({**READY, "cycle": True, "age_ms": 40}, "never repeated", False),
+        ({**READY, "cycle": True, "age_ms": 50}, "never repeated", False),
     ],
 )
 def test_what_is_wrong_with_a_database_is_told_with_the_nearest_name(
@@ -96,6 +98,14 @@ def test_what_is_wrong_with_a_database_is_told_with_the_nearest_name(
     ((found, kind),) = told(tmp_path, **settings)
     assert text in found
     assert kind is is_error
+
+
+def test_a_fill_that_cannot_be_loaded_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> None:
+        raise ValueError(f"{name} is broken")
+
+    monkeypatch.setattr(FILLS, "find", find)
+    assert told(tmp_path, **READY) == [("fill: counter is broken", True)]
 
 
 def test_all_is_well_is_told_by_silence(tmp_path: Path) -> None:
