@@ -68,6 +68,17 @@ def test_each_protocol_is_here() -> None:
     }
 
 
+def test_few_protocols_ask_or_name_or_hold_or_say_no_source_and_with_few_a_standby_knows_what_was_sent() -> (
+    None
+):
+    ours = {key: kind for key, kind in PROTOCOLS.known() if kind.MAKE.startswith("bridges.")}
+    assert {key for key, kind in ours.items() if kind.asks} == {"modbus", "queries", "registers"}
+    assert {key for key, kind in ours.items() if kind.named} == {"lines"}
+    assert {key for key, kind in ours.items() if kind.holds} == {"xbee"}
+    assert {key for key, kind in ours.items() if kind.sourceless} == {"dbc", "raw"}
+    assert {key for key, kind in ours.items() if not kind.deaf} == {"raw"}
+
+
 @pytest.mark.parametrize("key", sorted(LISTENING))
 def test_a_protocol_that_listens_has_no_way_out(key: str) -> None:
     kind = PROTOCOLS.find(key)
