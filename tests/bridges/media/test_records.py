@@ -15,6 +15,7 @@ from bridges.media.tcp.medium import Tcp
 from bridges.media.tmq.medium import Tmq
 from bridges.media.uart.medium import Rs485, Uart
 from bridges.media.udp.medium import Udp
+from bus.confined import Confined
 from bus.needs import Library, Listening, Lookup
 
 CAN = Can(channel="can0")
@@ -76,6 +77,32 @@ def test_this_is_about_all_of_them() -> None:
 )
 def test_facts(medium: Medium, expected: set[str]) -> None:
     assert facts(medium) == expected
+
+
+def test_what_a_tap_records_of_a_wire_with_a_protocol_and_with_tmq() -> None:
+    items = {one: (medium.wire_items(True), medium.wire_items(False)) for one, medium in EVERY.items()}
+    assert items == {
+        "can": ("frames", "frames"), "i2c": ("registers", None), "ieee802154": (None, "datagrams"),
+        "multicast": (None, "datagrams"), "url": (None, None), "tcp": ("bytes", None), "tmq": (None, None),
+        "uart": ("bytes", "bytes"), "udp": ("datagrams", "datagrams"),
+    }  # fmt: skip
+    assert not any(medium.hears_only for medium in EVERY.values())
+
+
+@pytest.mark.parametrize(
+    ("interface", "hops", "confined"),
+    [
+        ("eth0", 1, None),
+        ("eth0", 0, Confined("machine", "hops is 0", stated=True)),
+        ("lo", 1, Confined("machine", "lo is the machine's own interface")),
+        ("127.0.0.1", 1, Confined("machine", "127.0.0.1 is the machine's own interface")),
+    ],
+)
+def test_a_group_reaches_other_machines_by_hops_on_an_interface_to_them(
+    interface: str, hops: int, confined: Confined | None
+) -> None:
+    group = Multicast(group="239.9.42.1", port=9943, interface=interface, hops=hops)
+    assert group.confined == confined
 
 
 @pytest.mark.parametrize("medium", EVERY.values(), ids=EVERY)

@@ -232,6 +232,17 @@ def test_a_subject_is_a_number_or_a_range(bad: int | str) -> None:
     assert bounds("4100-4199") == (4100, 4199)
 
 
+@pytest.mark.parametrize("text", ["4100", "a-4199", "4100-b", "-"])
+def test_what_is_no_range_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match=f'^"{text}" is no subject: write a number, or a range'):
+        bounds(text)
+
+
+def test_a_subject_is_shown_with_what_is_not_usual_of_it() -> None:
+    assert Subject(subject=4100).words == "subject 4100"
+    assert Subject(subject=4100, priority="high", data_bytes=8).words == "subject 4100 high, 8 bytes"
+
+
 def test_a_message_with_more_data_than_a_frame_has_is_none() -> None:
     mapped = Subjects({("engine", "rpm"): Subject(subject=4100)}).of_number[4100]
     assert mapped.frame(bytes(2100)) == pack(PUB, RPM, bytes(2048))
