@@ -33,6 +33,7 @@ FREE = {
     "names that swap, and a filter": ("rename: {t: u, u: t}", "", "pattern: t", ""),
     "a number of tokens that nobody puts back": ("strip: 1", "", "strip: 1", ""),
     "one way only": ("prefix: h", "", "allow: {in: h/none}, deny: {out: /}", ""),
+    "without other names, other frames on each way": ("pattern: t", "", "pattern: u", ""),
 }
 
 
