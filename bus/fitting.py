@@ -42,6 +42,6 @@ def _without(record: dict[str, Any], entries: str, ascii: bool) -> bytes:
     return data
 
 
-def packed(record: Mapping[str, Any], ascii: bool = True) -> bytes:
+def packed(record: Mapping[str, Any], ascii: bool) -> bytes:
     """Return fields as JSON without blanks."""
     return json.dumps(record, ensure_ascii=ascii, separators=(",", ":")).encode()
