@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridges.durable.keys import keys_of, rekeyed
+from bridges.durable.keys import keys_of, rekeyed, singles
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
@@ -28,6 +28,10 @@ def test_each_message_has_its_key_and_gets_a_new_one(name: str) -> None:
     bodies = BATCHES[name]
     batch, numbers = from_payloads(bodies), [5 + 3 * n for n in range(len(bodies))]
     assert list(keys_of(batch)) == [b"" if one == b"bare" else one[4:12] for one in bodies]
+    assert [one.count for one, _ in singles(batch)] == [1] * len(bodies)
+    assert [(*payloads(one), key) for one, key in singles(batch)] == [
+        *zip(bodies, keys_of(batch), strict=True)
+    ]
     made = rekeyed(batch, 0x0000000200000001, numbers)
     assert made.count == batch.count
     for old, new, number in zip(bodies, payloads(made), numbers, strict=True):
