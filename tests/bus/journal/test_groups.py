@@ -34,5 +34,5 @@ def test_what_begins_here_at_one_time_for_the_same_ends_is_one_group() -> None:
         Group(ONE, 6, origin=(7, 1)),
     ]  # fmt: skip
     made = joined(groups)
-    assert [len(one.data) for one in made] == [len(ONE + TWO), *[len(ONE)] * 4]
+    assert [len(one.data) for one in made] == [len(ONE) + len(TWO), *[len(ONE)] * 4]
     assert [one.number for one in encoded(groups, 10)] == [10, 13, 14, 15, 16]
