@@ -1,5 +1,7 @@
 """States of alarms as gateways merge them, and as anybody may have written them."""
 
+from typing import Any
+
 import pytest
 
 from appliance.alarms.states import NUMBER_MAX, State, merged, state_of
@@ -18,7 +20,7 @@ def test_of_one_state_all_outlets_that_told_or_gave_up_are_known() -> None:
     ("change", "is_newer"),
     [({"number": 4}, True), ({"stage": "cleared"}, True), ({"number": 2, "stage": "cleared"}, False)],
 )
-def test_the_larger_number_then_the_later_stage_is_newer(change: dict[str, object], is_newer: bool) -> None:
+def test_the_larger_number_then_the_later_stage_is_newer(change: dict[str, Any], is_newer: bool) -> None:
     other = MINE._replace(**change, told=frozenset())
     assert merged(MINE, other) == (other if is_newer else MINE)
 
@@ -31,7 +33,7 @@ def test_the_larger_number_then_the_later_stage_is_newer(change: dict[str, objec
         ({"since_ns": 1 << 63}, False), ({"of": 7}, False), ({"told": "ops"}, False),
     ],
 )  # fmt: skip
-def test_a_record_that_is_no_state_is_none(change: dict[str, object], is_state: bool) -> None:
+def test_a_record_that_is_no_state_is_none(change: dict[str, Any], is_state: bool) -> None:
     found = state_of(MINE.as_record() | change)
     assert (found is not None) == is_state
     assert change or found == MINE
