@@ -26,7 +26,7 @@ class Heard(Inbound):
     def _messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         if isinstance(frames, Packed):
             frames, self.came_ns = self._without_own(frames, stamps_ns)
-        return [data for _, data, _ in frames]
+        return [bytes(data) for _, data, _ in frames]
 
 
 def shared() -> Shared:
