@@ -71,8 +71,9 @@ def test_what_came_as_it_is_packed_goes_as_it_came(form: Any) -> None:
     stream = b"".join(form(b"\xa1i", b"\x80", bytes([value])) for value in range(9))
     tagged = form is in_order
     cutter = Cutter(Bounds())
-    cutter.cut(stream[: len(stream) // 9])
+    first: Any = cutter.cut(stream[: len(stream) // 9])[0]
     messages: list[Any] = cutter.cut(stream)
+    assert {message.form for message in messages} == {first.form} == {Form(tagged)}
     assert b"".join(message.packed(Form(tagged)) for message in messages) == stream
     one = stream[: len(stream) // 9]
     (again,) = cutter.cut(one)
