@@ -15,7 +15,7 @@ def test_a_line_is_a_frame_however_it_comes_in_pieces() -> None:
     made = translator(GPS)
     found = fed(made, [b"one\r\nt", b"wo\n", b"\n", b"thr", b"ee\n"])
     assert told(found, "gps", "raw") == [("gps/raw", b"one"), ("gps/raw", b"two"), ("gps/raw", b"three")]
-    assert made.take_counts() == (3, 0)
+    assert [made.take_counts() for _ in range(2)] == [(3, 0), (0, 0)]
 
 
 @pytest.mark.parametrize(
