@@ -8,8 +8,12 @@ import pytest
 
 from appliance.status.labels import Labels, titles
 from appliance.status.rows import LinkRow, apart, bare
+from appliance.status.view import Beside
 from bus.hub import Hub, Link
+from bus.leases.candidacy import Candidacy
+from bus.report import Reporter
 from bus.transports.links import bus_link
+from devices.tap.recorder import Recorder
 
 
 def row(name: str, label: str = "", hub: str = "m") -> LinkRow:
@@ -36,6 +40,12 @@ class Part(NamedTuple):
     name: str
     id: str = ""
     links: Sequence[Link] = ()
+    hubs: Sequence[Hub] = ()
+    rows: Sequence[LinkRow] = ()
+    services: Sequence[Reporter] = ()
+    recorders: Sequence[Recorder] = ()
+    candidacy: Candidacy | None = None
+    beside: Beside | None = None
 
 
 def test_the_other_half_of_a_patch_is_called_after_its_bridge() -> None:
