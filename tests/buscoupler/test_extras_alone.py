@@ -173,7 +173,7 @@ def test_an_extra_alone_runs_its_commands_and_others_name_theirs(
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tests.buscoupler.alone", json.dumps([hidden, words])],
         cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=100,
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     wrong = [

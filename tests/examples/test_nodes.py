@@ -9,7 +9,7 @@ from tests.helpers import ROOT
 def test_everybody_is_found_and_asked() -> None:
     script = ROOT / "examples/nodes/simulation.py"
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, str(script)], capture_output=True, text=True, check=False,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
     )  # fmt: skip
     assert done.stderr == ""

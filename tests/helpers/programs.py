@@ -57,5 +57,5 @@ async def hears(speaker: Ear, listener: Ear, frame: bytes = FRAME) -> None:
     await until(lambda: (speaker.say(frame), frame in listener.heard)[1])  # type: ignore[func-returns-value]
 
 
-def finished(*words: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=timeout)
+def finished(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *words], capture_output=True, text=True)

@@ -59,7 +59,7 @@ def test_a_warning_is_a_line_of_the_log_with_one_level(
 def process(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command with `text` as its standard input."""
     command = [sys.executable, "-m", "buscoupler", *words]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=30)
+    return subprocess.run(command, input=text, capture_output=True, text=True)
 
 
 def test_a_process_refuses_before_it_opens_anything(tmp_path: Path) -> None:

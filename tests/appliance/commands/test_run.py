@@ -175,7 +175,7 @@ def test_show_draws_both_ways(two: tuple[Path, list[str]]) -> None:
 
 
 def test_the_demo_balances_and_its_capture_has_the_name_of_every_token(tmp_path: Path) -> None:
-    result = finished("demo", "--seconds", "1", "--capture", str(tmp_path), timeout=55)
+    result = finished("demo", "--seconds", "1", "--capture", str(tmp_path))
     assert result.returncode == 0, result.stdout
     assert "The ledgers balance" in result.stdout
     names = Names(given(str(tmp_path)))
@@ -188,7 +188,7 @@ def test_the_demo_balances_and_its_capture_has_the_name_of_every_token(tmp_path:
 @pytest.mark.timeout(120)
 def test_the_last_line_of_the_demo_works_as_it_is_printed(tmp_path: Path) -> None:
     pytest.importorskip("pysail")
-    *_, last = finished("demo", "--seconds", "1", "--capture", str(tmp_path), timeout=55).stdout.splitlines()
+    *_, last = finished("demo", "--seconds", "1", "--capture", str(tmp_path)).stdout.splitlines()
     assert last.endswith(f" audit {tmp_path}")
     done = subprocess.run(
         last, shell=True, capture_output=True, text=True, timeout=90, env=alone() | {VARIABLE: SAIL}
