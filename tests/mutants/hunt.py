@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
@@ -72,16 +73,15 @@ def tests_of(module: str) -> list[tuple[str, ...]]:
     near = ROOT / "tests" / Path(module).parent
     # Other processes or Spark, not of their own package.
     slow = {*_SLOW, "pipeline"} - set(Path(module).parts)
-    every = [file for file, parts in _tests() if not parts & slow]
+    importing = _importing(module)
     own = {_own_test(module)}
-    concerned = own | _importing(module, every)
-    users = [file for file in every if file in concerned]
-    own |= {_own_test(str(path.relative_to(ROOT))) for path in _importing(module, _sources())}
+    users = _those(own | importing, slow)
+    own |= {_own_test(str(path.relative_to(ROOT))) for path in importing if path not in _tests()}
     first = sorted((file for file in users if file.parent == near), key=lambda file: file not in own)
     if "Annotated[" in (ROOT / module).read_text():
         own.add(_OF_SETTINGS)
-    far = [*users, *(file for file in every if file in own)]
-    beside = [file for file in every if file.parent == near] or [f for f in every if f.parent == near.parent]
+    far = [*users, *_those(own, slow)]
+    beside = _those(_beside()[near], slow) or _those(_beside()[near.parent], slow)
     return [tuple(map(str, files)) for files in _fresh(first, far, beside) if files]
 
 
@@ -99,10 +99,24 @@ def _own_test(module: str) -> Path:
 
 
 @cache
-def _tests() -> list[tuple[Path, frozenset[str]]]:
-    """Return all test files, with the parts of their paths."""
+def _tests() -> dict[Path, frozenset[str]]:
+    """Return the parts of the paths of all test files."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [(file, frozenset(file.relative_to(ROOT).parts)) for file in files]
+    return {file: frozenset(file.relative_to(ROOT).parts) for file in files}
+
+
+@cache
+def _beside() -> dict[Path, set[Path]]:
+    """Return the test files of each folder."""
+    found = defaultdict[Path, set[Path]](set)
+    for file in _tests():
+        found[file.parent].add(file)
+    return found
+
+
+def _those(files: set[Path], slow: set[str]) -> list[Path]:
+    """Return the test files among some in order, but for those with a slow part in their path."""
+    return sorted(file for file in files if file in _tests() and not _tests()[file] & slow)
 
 
 @cache
@@ -121,10 +135,18 @@ def _named(file: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def _importing(module: str, files: list[Path]) -> set[Path]:
-    """Return those of the files that import a module."""
-    name = ".".join(Path(module).with_suffix("").parts)
-    return {file for file in files if name in _named(file)}
+@cache
+def _importers() -> dict[str, set[Path]]:
+    """Return the files that import a module, tests and others, by its dotted name."""
+    found = defaultdict[str, set[Path]](set)
+    for file in (*_tests(), *_sources()):
+        for name in _named(file):
+            found[name].add(file)
+    return found
+
+
+def _importing(module: str) -> set[Path]:
+    return _importers().get(".".join(Path(module).with_suffix("").parts), set())
 
 
 class Red(Exception):
