@@ -84,6 +84,5 @@ def test_no_command_that_is_interrupted_shows_a_stack(tmp_path: Path, socket_pat
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=100,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

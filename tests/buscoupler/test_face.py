@@ -15,9 +15,7 @@ from tests.helpers import ROOT
 def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run Python in `cwd`, with the tree under test on the path behind that."""
     command = [sys.executable, *words]
-    return subprocess.run(
-        command, cwd=cwd, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=50
-    )
+    return subprocess.run(command, cwd=cwd, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("name", buscoupler.__all__)

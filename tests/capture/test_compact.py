@@ -155,11 +155,11 @@ def test_it_waits_for_who_reads(days: Path) -> None:
         assert len(files.listed(days)) == 24
         process.terminate()
     assert len(files.listed(days)) == 24
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("6 files (") == 4
     assert len(files.listed(days)) == 4
-    again = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    again = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert again.stdout == f"nothing to compact before {LATER}\n"
 
 

@@ -115,5 +115,5 @@ def test_words_that_make_no_sense_are_refused_with_the_usage(client: list[str]) 
         ["pub", "127.0.0.1", "9", "1", "x" * 2049],
         ["pub", "127.0.0.1", "9", *["1"] * 256, "on"],
     ):
-        ended = subprocess.run([*client, *words], capture_output=True, text=True, timeout=20)
+        ended = subprocess.run([*client, *words], capture_output=True, text=True)
         assert (ended.returncode, ended.stderr[:6]) == (2, "usage:"), words

@@ -51,7 +51,7 @@ def test_commands_take_it_as_one_of_ours(installed: Installed) -> None:
 def test_without_it_a_file_that_names_it_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "buscoupler", "send", "unicast:127.0.0.1:9", "a"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=50,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 2
     assert "'unicast:127.0.0.1:9' is no endpoint" in done.stderr

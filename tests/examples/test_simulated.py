@@ -13,7 +13,7 @@ def test_the_users_tests_pass() -> None:
     ports = {"BROKER_PORT": str(free_port()), "HALL_PORT": str(free_port())}
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "examples/simulated"],
-        cwd=ROOT, env=os.environ | ports, capture_output=True, text=True, timeout=50,
+        cwd=ROOT, env=os.environ | ports, capture_output=True, text=True,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout
     assert "2 passed" in ended.stdout

@@ -40,14 +40,14 @@ class Installed:
         """Run the tests of the example."""
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
-            cwd=self.source, env=self.environment, capture_output=True, text=True, timeout=100,
+            cwd=self.source, env=self.environment, capture_output=True, text=True,
         )  # fmt: skip
 
     def buscoupler(self, *words: str, status: int = 0) -> str:
         """Return what a command says, with the example installed."""
         done = subprocess.run(
             [sys.executable, "-m", "buscoupler", *words],
-            env=self.environment, cwd=self.place, capture_output=True, text=True, timeout=50,
+            env=self.environment, cwd=self.place, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -76,13 +76,13 @@ def test_a_gateway_of_two_media_loads_nothing_of_what_it_does_not_use(tmp_path: 
     file.write_text(MEDIA.replace("DIR", str(tmp_path)).replace("PORT", str(free_port())))
     words = [sys.executable, "-c", RUN, str(file), str(tmp_path / "run"), *NEVER.split()]
     here = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=here)
+    done = subprocess.run(words, capture_output=True, text=True, env=here)
     assert "can:udp_multicast" in done.stdout, done.stderr
     assert done.stdout.splitlines()[-1] == "loaded:"
 
 
 def test_nothing_of_a_gateway_loads_openssl_before_it_is_used_and_asyncio_finds_it_then() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["[]", True, True]
 
@@ -103,7 +103,7 @@ argparse.ArgumentParser(prog="it").parse_args(["--nothing"])
 
 
 def test_parts_of_the_library_come_when_something_of_theirs_is_used() -> None:
-    done = subprocess.run([sys.executable, "-c", PARTS], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PARTS], capture_output=True, text=True)
     assert done.stdout == "set() 6 inspect\n", done.stderr
     assert done.stderr == "usage: it [-h]\nit: error: unrecognized arguments: --nothing\n"
 
@@ -136,10 +136,10 @@ from yaml import CSafeLoader
 assert yaml.load("a: 1", CSafeLoader) == {"a": 1}
 assert not hasattr(yaml, "Chicken")
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)
     without = "import sys, topologies.loading, yaml; sys.modules['yaml._yaml'] = None; "
     without += "assert not hasattr(yaml, 'CLoader')"
-    subprocess.run([sys.executable, "-c", without], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", without], check=True)
 
 
 def test_a_module_that_is_used_while_it_keeps_a_place_is_imported() -> None:
@@ -151,7 +151,7 @@ from colorsys import hsv_to_rgb
 import colorsys
 assert not isinstance(colorsys, Late) and colorsys.hsv_to_rgb is hsv_to_rgb
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_late_module_has_what_the_module_has() -> None:

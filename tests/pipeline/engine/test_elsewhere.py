@@ -86,7 +86,7 @@ def test_a_session_that_somebody_has_closed_is_one_clear_line(
     one = f"from pyspark.sql import SparkSession as S; s = S.builder.remote({url!r}).getOrCreate(); "
     run("-c", one + "print(s.sql('SELECT 1').collect()); s.stop()")
     words = [sys.executable, "-m", "buscoupler", "last", str(directory), "--remote", url, "-q"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "another client has closed it" in done.stderr

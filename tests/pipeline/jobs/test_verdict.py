@@ -41,7 +41,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert "runs" in gateway.stdout.readline()
         url = f"tcp://127.0.0.1:{port}"
         traffic = [*COMMAND, "traffic", url, "--rate", "1000", "--count", str(SENT), "--pattern", "motor"]
-        subprocess.run(traffic, check=True, capture_output=True, timeout=60)
+        subprocess.run(traffic, check=True, capture_output=True)
         gateway.send_signal(signal.SIGINT)
         gateway.communicate(timeout=30)
     return home / "capture"
