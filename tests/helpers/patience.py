@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import current_thread, main_thread
 from time import monotonic
 from types import FrameType
 from typing import Any, Final, NamedTuple
@@ -111,7 +112,7 @@ class Timeouts:
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
         """Begin the limit of a test. One that does not end it by a signal is left to pytest-timeout."""
-        if settings.method != "signal":
+        if settings.method != "signal" or current_thread() is not main_thread():
             return None
         plugin: Any = item.config.pluginmanager.get_plugin("timeout")
         self._timer = Timer(settings.timeout, lambda: plugin.timeout_sigalrm(item, settings))
