@@ -46,7 +46,7 @@ class Pace:
         if not self._gather_s:
             return None
         if self.is_gathering:
-            return self._look_on(now_s, 0 if is_talk else frames, driver)
+            return self._look_on(now_s, frames, is_talk, driver)
         if is_talk or now_s - self._since_s > BUSY_S:
             self._since_s, self._lately = now_s, 0
         self._lately += frames
@@ -55,9 +55,13 @@ class Pace:
         self.is_gathering = True
         return self._next_s(now_s, self._lately, driver)
 
-    def _look_on(self, now_s: float, frames: int, driver: Driver) -> float | None:
-        """Go on gathering if so many frames since the last look are a stream."""
-        if not (driver.ran_dry or self._was_dry) and frames < STREAM_RATE * self._gather_s:
+    def _look_on(self, now_s: float, frames: int, is_talk: bool, driver: Driver) -> float | None:
+        """Go on gathering if so many frames, in the time since the last look, are a stream.
+
+        The first look may come soon: the times that all share have a phase of their own.
+        """
+        is_stream = not is_talk and frames >= STREAM_RATE * (now_s - self._since_s)
+        if not (is_stream or driver.ran_dry or self._was_dry):
             self.is_gathering, self._lately = False, 0
             return None
         return self._next_s(now_s, frames, driver)

@@ -45,6 +45,20 @@ def test_a_stream_of_a_full_slow_bus_gathers() -> None:
     assert pace.look(now_s + 0.005, 18, False, IDLE) == pytest.approx(now_s + 0.01, abs=GATHER_S)
 
 
+@pytest.mark.parametrize("rate", [2_500, 3_704, 7_407, 18_182])
+@pytest.mark.parametrize("phase", [0.0, 0.2, 0.5, 0.7, 0.8, 0.9])
+def test_a_steady_stream_gathers_whenever_it_begins(rate: int, phase: float) -> None:
+    """Its first look may come right after the frame that made it a stream, and find only one or two more."""
+    pace, looks, seen = Pace(GATHER_S), 0, 0
+    start_s = now_s = 1.0 + phase * GATHER_S
+    while now_s < start_s + 1:
+        came = int((now_s - start_s) * rate) + 1
+        due_s = pace.look(now_s, came - seen, False, IDLE)
+        looks, seen = looks + 1, came
+        now_s = start_s + came / rate + 1e-9 if due_s is None else due_s + 1e-6
+    assert looks < 1 / GATHER_S + 4 * BUSY_FRAMES
+
+
 @pytest.mark.parametrize("gather_s", [0.0005, 0.002, 0.005, 0.02])
 def test_looks_are_at_times_that_all_buses_share_and_never_further_apart(gather_s: float) -> None:
     (one, one_s), (other, _) = streaming(gather_s), streaming(gather_s)
@@ -57,6 +71,12 @@ def test_looks_are_at_times_that_all_buses_share_and_never_further_apart(gather_
         assert one_due_s / gather_s == pytest.approx(round(one_due_s / gather_s))
         assert other_due_s == one_due_s or other_s > one_due_s or one_due_s - other_s < 1e-9
         one_s, other_s = one_due_s + 0.00005, one_due_s + 0.00006
+
+
+def test_what_few_frames_mean_depends_on_the_time_in_which_they_came() -> None:
+    pace, now_s = streaming()
+    assert pace.look(now_s + 0.001, 2, False, IDLE) is not None
+    assert pace.look(now_s + 0.001 + 4 * GATHER_S, 29, False, IDLE) is None  # the loop stood still
 
 
 @pytest.mark.parametrize("frames", [0, 1, 7])
