@@ -12,6 +12,8 @@ STREAM_RATE = 1_500
 """Frames a second that go on coming while they gather."""
 REFILL_S = 0.0001
 """The least time in which the frames of a driver are let go down to half."""
+ANSWER_S = 0.00025
+"""The time after which an answer is looked for, in a stream; then twice that, and so on."""
 
 
 class Driver(NamedTuple):
@@ -27,16 +29,27 @@ class Pace:
     """The pace of the looks at one bus. `gather_s`: the longest time between two; 0: read each frame at once.
 
     While messages wait for room in the driver, confirmations gather until it is half empty. Where others
-    speak and we do, nothing gathers: that may be a dialogue.
+    speak and we do, nothing begins to gather: that may be a dialogue. If we speak now and then beside a
+    stream, looks follow at growing times: an answer waits about as long as it took, and no longer.
     """
 
-    __slots__ = ("_gather_s", "_half_s", "_lately", "_since_s", "_was_dry", "is_gathering")
+    __slots__ = (
+        "_answer_s",
+        "_gather_s",
+        "_half_s",
+        "_lately",
+        "_since_s",
+        "_was_dry",
+        "_was_talk",
+        "is_gathering",
+    )
 
     def __init__(self, gather_s: float) -> None:
         self._gather_s = gather_s
         self._half_s = gather_s  # in which half of what the driver may hold was sent, at the last rate
         self._since_s, self._lately = 0.0, 0
-        self.is_gathering = self._was_dry = False
+        self._answer_s = gather_s  # in which to look for an answer, if that is sooner
+        self.is_gathering = self._was_dry = self._was_talk = False
 
     def look(self, now_s: float, frames: int, is_talk: bool, driver: Driver) -> float | None:
         """Note a look that found so many frames. Return when to look next, `now_s` for at once.
@@ -56,15 +69,21 @@ class Pace:
         return self._next_s(now_s, self._lately, driver)
 
     def _look_on(self, now_s: float, frames: int, is_talk: bool, driver: Driver) -> float | None:
-        """Go on gathering if so many frames, in the time since the last look, are a stream.
-
-        The first look may come soon: the times that all share have a phase of their own.
-        """
-        is_stream = not is_talk and frames >= STREAM_RATE * (now_s - self._since_s)
-        if not (is_stream or driver.ran_dry or self._was_dry):
-            self.is_gathering, self._lately = False, 0
+        """Go on gathering unless so many frames are no stream any more. Talk twice in a row is a dialogue."""
+        is_dialogue, self._was_talk = is_talk and self._was_talk, is_talk
+        was_dry = driver.ran_dry or self._was_dry
+        if (is_dialogue or self._are_few(frames, now_s - self._since_s)) and not was_dry:
+            self.is_gathering, self._was_talk, self._lately = False, False, 0
             return None
-        return self._next_s(now_s, frames, driver)
+        self._answer_s = ANSWER_S if is_talk else min(2 * self._answer_s, self._gather_s)
+        return min(self._next_s(now_s, frames, driver), now_s + self._answer_s)
+
+    def _are_few(self, frames: int, passed_s: float) -> bool:
+        """Tell whether so few frames came that they are no stream; a short time does not tell.
+
+        A first look may come at once, as the times that all share have a phase of their own.
+        """
+        return passed_s >= self._gather_s / 2 and frames < STREAM_RATE * passed_s
 
     def _next_s(self, now_s: float, frames: int, driver: Driver) -> float:
         """Return a time that all buses share; or an earlier one, to refill the driver.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridges.media.can.pace import BUSY_FRAMES, BUSY_S, Driver, Pace
+from bridges.media.can.pace import ANSWER_S, BUSY_FRAMES, BUSY_S, Driver, Pace
 
 GATHER_S = 0.005
 IDLE = Driver()
@@ -89,10 +89,31 @@ def test_a_look_that_finds_too_little_ends_it_at_once(frames: int) -> None:
     assert pace.look(next_s, BUSY_FRAMES - 1, False, IDLE) is None  # and the next one begins anew
 
 
-def test_a_stream_that_becomes_a_dialogue_ends_it_at_once() -> None:
+def test_a_stream_that_becomes_a_dialogue_ends_it_at_the_next_look_which_is_soon() -> None:
     pace, now_s = streaming()
-    assert pace.look(now_s + GATHER_S, 100, True, IDLE) is None
+    due_s = pace.look(now_s + GATHER_S, 100, True, IDLE)
+    assert due_s is not None
+    assert due_s <= now_s + GATHER_S + ANSWER_S
+    assert pace.look(due_s, 1, True, IDLE) is None
     assert not pace.is_gathering
+
+
+@pytest.mark.parametrize("rate", [2_000, 3_704, 7_407])
+def test_an_answer_beside_a_stream_waits_no_longer_than_it_took(rate: int) -> None:
+    """The stream gathers all the same, as if nobody had spoken."""
+    pace, now_s = streaming()
+    said_s = now_s = (now_s // GATHER_S + 2) * GATHER_S + 1e-6
+    due_s = pace.look(now_s, int(rate * GATHER_S) + 1, True, IDLE)
+    gaps = list[float]()
+    while due_s is not None and due_s < said_s + 4 * GATHER_S:
+        gaps.append(due_s - now_s)
+        assert gaps[-1] <= now_s - said_s + ANSWER_S + 1e-9
+        next_s = due_s + 1e-6
+        frames, now_s = int((next_s - said_s) * rate) - int((now_s - said_s) * rate), next_s
+        due_s = pace.look(now_s, frames, False, IDLE)
+    assert due_s is not None
+    assert gaps[-1] == pytest.approx(GATHER_S, rel=0.01)
+    assert len(gaps) < 10
 
 
 def test_messages_that_wait_for_room_are_not_kept_until_the_shared_time() -> None:
