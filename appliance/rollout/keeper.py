@@ -85,9 +85,12 @@ class Keeper:
         put(self._state, json.dumps(asdict(state)).encode())
 
     def try_out(self, text: bytes, state: State) -> None:
-        """Put a new topology in place, with the one before kept. Raises `OSError`."""
-        put(self.before, read_bytes(self.path))
+        """Put a new topology in place, with the one before kept. Raises `OSError`.
+
+        The state is first: until the topology itself is replaced, there is nothing to go back from.
+        """
         self.keep(state)
+        put(self.before, read_bytes(self.path))
         replace_bytes(self.path, text)
 
     def go_back(self) -> None:

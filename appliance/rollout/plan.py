@@ -146,7 +146,7 @@ class Rollout:
         member.hash, member.before = answer.hash, answer.word
 
     def _applied(self, member: _Member, answer: Answer, now_s: float) -> None:
-        member.touched, member.notes = answer.touched, _noted(answer)
+        member.touched, member.notes = answer.touched, _noted(answer) or member.notes
         member.applied_s, member.next_s = now_s, now_s + POLL_S
 
     def _judge(self, member: _Member, answer: Answer, now_s: float) -> None:

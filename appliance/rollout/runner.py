@@ -7,15 +7,20 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
+from appliance.process import interrupts
 from appliance.rollout.plan import Rollout
 from appliance.rollout.steps import Answer, Asked, pack, unpack_answer
+from bus.errors import words_of
 from bus.urls import plain_host
 
 STEP_S = 60.0
 _THREADS = 32
 _RESOLVERS, _RESOLVE_S = 4, 10.0
 _TICK_S = 0.5
+_Answered = tuple[str, str, Answer | str]
+_Answers: TypeAlias = "queue.SimpleQueue[_Answered | None]"
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
             "-o", "ServerAliveCountMax=3")  # fmt: skip
 
@@ -104,31 +109,38 @@ def go(
 ) -> None:
     """Ask what is due until the roll-out has ended or waits for an agreement.
 
-    `ask` takes gateway, step and the hash of the present file, on a thread. `told` hears each answer. An
-    interrupt makes the roll-out go back.
+    `ask` takes gateway, step and the hash of the present file, on a thread. `told` hears each answer. A
+    signal that ends commands, or an output that takes nothing more, makes the roll-out go back.
     """
-    answers: queue.SimpleQueue[tuple[str, str, Answer | str]] = queue.SimpleQueue()
+    answers: _Answers = queue.SimpleQueue()
     pool = ThreadPoolExecutor(_THREADS)
-    with pool:
+    with pool, interrupts.handled(lambda *_: answers.put(None), interrupts.STOPS):
         while not rollout.ended and rollout.phase != "agree":
+            for due in rollout.due(time.monotonic()):
+                pool.submit(_asked, ask, (due.gateway, due.step, due.old), answers)
             try:
-                for due in rollout.due(time.monotonic()):
-                    pool.submit(_asked, ask, (due.gateway, due.step, due.old), answers)
-                gateway, step, answer = answers.get(timeout=_TICK_S)
+                _take(rollout, answers.get(timeout=_TICK_S), told)
             except queue.Empty:
                 rollout.tick(time.monotonic())
-                continue
-            except KeyboardInterrupt:
-                rollout.stop("interrupted", time.monotonic())
-                continue
-            told(gateway, step, answer)
-            rollout.heard(gateway, answer, time.monotonic())
+
+
+def _take(rollout: Rollout, came: _Answered | None, told: Callable[[str, str, Answer | str], None]) -> None:
+    """Tell and take an answer, or a signal: None. None of it is lost by another signal."""
+    if came is None:
+        rollout.stop("interrupted", time.monotonic())
+        return
+    gateway, step, answer = came
+    try:
+        told(gateway, step, answer)
+    except OSError as error:
+        rollout.stop(f"the output takes nothing more ({words_of(error)})", time.monotonic())
+    rollout.heard(gateway, answer, time.monotonic())
 
 
 def _asked(
     ask: Callable[[str, str, str], Answer | str],
     words: tuple[str, str, str],
-    answers: "queue.SimpleQueue[tuple[str, str, Answer | str]]",
+    answers: _Answers,
 ) -> None:
     try:
         found = ask(*words)

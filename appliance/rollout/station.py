@@ -95,8 +95,8 @@ class Station:
             return Answer(f"{self._keeper.path} was changed since it was looked at", hash=present)
         until_s = time.monotonic() + HOLD_S
         state = State(asked.id, asked.by, hash_of(text), present, boot_id(), until_s)
+        self._guard(asked.id)  # it waits for this step, and is there if the step is killed
         self._keeper.try_out(text, state)
-        self._guard(asked.id)
         if failed := "; ".join(self._reload()):
             self._return()
             return Answer(f"{failed}; it went back", False, self._keeper.hash())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.local.places import runtime_directory
+from appliance.rollout.keeper import hash_of
 from appliance.rollout.station import Station, guard
 from appliance.rollout.steps import Asked
 
@@ -70,3 +71,44 @@ def test_a_guard_ends_when_the_directory_of_its_topology_has_gone(
 ) -> None:
     monkeypatch.setattr("appliance.rollout.station._GUARD_S", 0.0)
     guard(str(tmp_path / "gone" / "plant.yaml"), "gw", "1")
+
+
+class Killed(BaseException):
+    """A process that is killed within a step."""
+
+
+class Guarded(Bare):
+    """A gateway that notes its guards."""
+
+    guards: tuple[str, ...] = ()
+
+    def _guard(self, name: str) -> None:
+        self.guards += (name,)
+
+
+@pytest.mark.parametrize("cut", range(3))
+def test_a_step_that_is_killed_at_any_write_leaves_what_goes_back_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for step in ("look", "apply", "confirm"):
+        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    asked = Asked("apply", "gw", "2", "me", "third", hash_of(b"second"))
+    with monkeypatch.context() as patch:
+        left = iter([*[lambda path, data: path.write_bytes(data)] * cut, killed])
+        for name in ("put", "replace_bytes"):
+            patch.setattr(f"appliance.rollout.keeper.{name}", lambda path, data: next(left)(path, data))
+        with pytest.raises(Killed):
+            station.do(asked)
+    assert station.guards[-1] == "2"
+    monkeypatch.setattr("appliance.rollout.keeper.boot_id", lambda: "a later start")
+    assert station.expire("2")
+    assert file.read_text() == "second"
+    station.do(Asked("back", "gw"))
+    assert file.read_text() in ("first", "second")
+    assert station.do(Asked("look", "gw", "3", "me", "third")).error == ""
+
+
+def killed(*_: object) -> None:
+    raise Killed
