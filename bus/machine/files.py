@@ -153,6 +153,7 @@ def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
     partial = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
     with _naming(path):
         try:
+            partial.unlink(missing_ok=True)  # of one that was killed: in a container all have one number
             _write_exclusively(partial, data, mode)
             os.link(partial, path)
         except OSError as error:
