@@ -139,8 +139,9 @@ def alerts(rows: "DataFrame", rule: str, late_s: float, own: Pattern) -> "DataFr
 
     Frames on the pattern `own` are alerts themselves, which a recorder may hear: they raise none, nor does
     what gateways say about themselves. The rule sees the capture's columns, `text` (the payload) and `value`
-    (the first number in it). An equal frame raises no second alert within `late_s`. Raises `PipelineError`
-    for a rule that is no SQL condition.
+    (the first number in it). An equal frame raises no second alert within `late_s`. A frame of a clock that
+    is ahead counts as of now, or all of right clocks would be too late. Raises `PipelineError` for a rule
+    that is no SQL condition.
     """
     text = F.col("payload").cast("string")
     number = F.expr(f"try_cast(regexp_extract(text, '{NUMBER}', 0) as double)")
@@ -152,7 +153,8 @@ def alerts(rows: "DataFrame", rule: str, late_s: float, own: Pattern) -> "DataFr
         chosen.schema  # noqa: B018 - Connect analyses no earlier
     except Exception as error:
         raise PipelineError(f"--alert {rule!r}: {str(error).splitlines()[0]}") from None
-    timed = chosen.withColumn("key", content()).withColumn("at", F.timestamp_micros(F.expr("ts_ns div 1000")))
+    at = F.least(F.timestamp_micros(F.expr("ts_ns div 1000")), F.current_timestamp())
+    timed = chosen.withColumn("key", content()).withColumn("at", at)
     once = timed.withWatermark("at", f"{late_s} seconds").dropDuplicatesWithinWatermark(["key"])
     return once.select("ts_ns", "gateway", "bus", "tokens", "text", "value")
 

@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,21 @@ def test_what_comes_too_late_for_a_function_s_alerts_is_told_and_still_counts_in
     shown = capsys.readouterr().out
     assert shown.startswith("Last values:")
     assert "Rates, the newest first:" in shown
+
+
+def test_a_clock_that_is_ahead_makes_no_alert_of_others_too_late(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    HEARD.clear()
+    asked = options(tmp_path / "out", alert="value > 30", call=f"{__name__}:heard")
+    now_s = round(time.time() - sample.START_NS / 1e9)
+    file(tmp_path, 0, (now_s + 36_000, 31))
+    where = capture.root(str(tmp_path))
+    run(asked, spark, where)
+    file(tmp_path, 100, (now_s, 32))
+    run(asked, spark, where)
+    assert [text.split()[0] for _, text in HEARD] == ["31", "32"]
+    assert "TOO LATE" not in capsys.readouterr().err
 
 
 def test_many_batches_of_alerts_become_one(
