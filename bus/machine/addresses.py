@@ -1,11 +1,15 @@
 """The IP addresses of this machine, as they are at the moment."""
 
+import errno
+import os
 import socket
+import struct
 from contextlib import suppress
 
 from bus.urls import is_loopback
 
 _PORT = 9  # of no meaning: nothing is sent
+_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: the port is free as soon as the socket is closed
 
 
 def host_towards(host: str) -> str:
@@ -25,3 +29,33 @@ def is_own(host: str) -> bool:
     """
     plain = host.partition("%")[0].removeprefix("::ffff:")
     return is_loopback(plain) or (bool(plain) and host_towards(plain) == plain)
+
+
+def refuse_itself(sock: socket.socket) -> None:
+    """Raise `ConnectionRefusedError` for a TCP socket that is connected to itself; it has to be closed then.
+
+    Who dials a port of this machine at which nobody listens gets that port as its own once in some thousand
+    times, and is connected: it would hear all that it says, and keep the port from who is to listen there.
+    """
+    if sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    try:
+        is_itself = sock.getsockname() == sock.getpeername()
+    except OSError:  # not connected yet, or no more
+        return
+    if is_itself:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+
+def dialled(host: str, port: int, timeout_s: float) -> socket.socket:
+    """Return a socket that is connected to another one: it blocks, as `socket.create_connection` does.
+
+    Raises `OSError`."""
+    sock = socket.create_connection((host, port), timeout=timeout_s)
+    try:
+        refuse_itself(sock)
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 from bus.backoff import Attempts
 from bus.errors import words_of
 from bus.ledger import Stats
+from bus.machine.addresses import refuse_itself
 from bus.serving.connection import Connection, OnObjects
 from bus.text import quoting
 from bus.tmq.address import connect
@@ -262,6 +263,7 @@ class Peer:
     def _say_first(self, sock: socket.socket) -> bool:
         """Send the first frame. Returns False if the socket is not connected yet."""
         try:
+            refuse_itself(sock)
             sent = sock.send(self._waiting[0])
         except (BlockingIOError, InterruptedError):
             return False

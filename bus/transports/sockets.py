@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from bus.machine.addresses import refuse_itself
 from bus.machine.permissions import as_given
 from bus.urls import is_ip
 
@@ -59,6 +60,7 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
         sock.setblocking(False)
         async with asyncio.timeout(_CONNECT_S):
             await loop.sock_connect(sock, address)
+        refuse_itself(sock)
     except TimeoutError:
         sock.close()
         raise _late() from None

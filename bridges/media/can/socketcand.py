@@ -6,6 +6,8 @@ python-can itself tries for 10 s without a pause, and then waits for ever for wh
 import socket
 from importlib import import_module
 
+from bus.machine.addresses import refuse_itself
+
 _CONNECT_S = 5.0
 
 
@@ -19,6 +21,7 @@ def connect(sock: socket.socket, host: str, port: int) -> None:
     sock.settimeout(_CONNECT_S)
     try:
         sock.connect((host, port))
+        refuse_itself(sock)
     except OSError:
         sock.close()
         raise

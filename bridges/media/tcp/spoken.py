@@ -1,6 +1,5 @@
 """A TCP stream whose peers speak a protocol of their own."""
 
-import socket
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import LOOK_S, always
 from bus.errors import LinkError, words_of
 from bus.hub import Link
+from bus.machine.addresses import dialled
 from bus.text import SAID_BYTES, after
 from bus.transports.dialling import SERVED_S
 
@@ -174,6 +174,5 @@ class TcpSpoken(SpokenLink):
         super().close()
 
     def _open_port(self) -> BytePort:
-        where = self.options.host, self.options.port
-        sock = socket.create_connection(where, timeout=_CONNECT_S)
+        sock = dialled(self.options.host, self.options.port, _CONNECT_S)
         return SocketPort(sock, self.late_s)

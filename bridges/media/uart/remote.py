@@ -14,6 +14,7 @@ from typing import Final
 from bridges.media.uart.address import server_of
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
+from bus.machine.addresses import dialled
 from bus.text import after
 from bus.transports.parting import abandon, part
 from bus.transports.sockets import tune
@@ -122,7 +123,7 @@ def _received(read: Callable[[int], bytes], end: OSError | None = None) -> bytes
 def _connect(url: str) -> socket.socket:
     """Connect to a server. Blocks, in the thread that opens devices, and so is no part of what dials on the
     loop: each address of a name in turn, as `socket.create_connection` has it."""
-    sock = socket.create_connection(server_of(url), timeout=_CONNECT_S)
+    sock = dialled(*server_of(url), _CONNECT_S)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return sock
 

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
-from errno import EACCES
+from errno import EACCES, EADDRINUSE
 from functools import partial
 from typing import Any
 
@@ -139,10 +139,14 @@ class UdpLink(DeviceLink[Opened]):
 
 
 def _connect(sock: socket.socket, peer: Any) -> None:
-    """Have the socket hear its peer alone. Raises `OSError`, also for a broadcast address, which is none."""
+    """Have the socket hear its peer alone. Raises `OSError`, also for a broadcast address, which is none, and
+    for the socket's own: all that we send would come back as new."""
     try:
         sock.connect(peer)
     except OSError as error:
         if error.errno != EACCES:
             raise
         raise OSError(EACCES, f"{peer[0]} is a broadcast address here: write broadcast: true") from error
+    if sock.getsockname() == sock.getpeername():
+        text = f"{peer[0]} is an address of this machine, and {peer[1]} our own port there too"
+        raise OSError(EADDRINUSE, f"{text}: give own_port another number")

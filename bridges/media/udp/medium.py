@@ -74,6 +74,9 @@ class Udp(Medium):
 
     @property
     def confined(self) -> Confined | None:
+        if is_loopback(self.host) and self.heard_at == self.port and self.own_host in (None, self.host):
+            advice = f"{self.port} is our own port there too: give own_port another number"
+            return Confined("process", advice)
         if is_loopback(self.host):
             return Confined("machine", f"{self.host} is the machine's own address")
         return None

@@ -44,6 +44,39 @@ async def test_two_peers_hear_each_other() -> None:
         await until(lambda: mine.messages == [frame(7)])
 
 
+@pytest.mark.parametrize("settings", [{}, {"own_host": "127.0.0.1"}, {"host": "::1"}, {"host": "localhost"}])
+async def test_a_side_that_is_its_own_peer_hears_nothing_of_itself_and_says_why(
+    settings: dict[str, Any],
+) -> None:
+    hub, port = Hub(), free_port()
+    ear = recorder(hub)
+    with link_on(hub, port=port, **settings) as link:
+        await until(lambda: "give own_port another number" in link.fault)
+        assert link.state == "waiting"
+        say(hub, ear, MESSAGE)
+    assert ear.messages == []
+    confined = Udp(**{"host": "127.0.0.1", "port": port} | settings).confined
+    assert confined is not None
+    assert confined.within == "process"
+
+
+async def test_a_peer_at_the_same_port_of_another_own_address_is_no_fault() -> None:
+    port = free_port()
+    near, far = Hub("near"), Hub("far")
+    mine, theirs = recorder(near), recorder(far)
+    one, other = (
+        {"host": "127.0.0.2", "own_host": "127.0.0.1"},
+        {"host": "127.0.0.1", "own_host": "127.0.0.2"},
+    )
+    with link_on(near, port=port, **one) as a, link_on(far, port=port, **other) as b:
+        await until(lambda: a.state == b.state == "up")
+        say(near, mine, MESSAGE)
+        await until(lambda: theirs.messages == [MESSAGE])
+    assert all(
+        (found := Udp(port=port, **each).confined) and found.within == "machine" for each in (one, other)
+    )
+
+
 @pytest.mark.parametrize("own_host", [None, "127.0.0.1"])
 async def test_of_a_name_the_address_is_taken_at_which_the_peer_listens(
     monkeypatch: pytest.MonkeyPatch, own_host: str | None
