@@ -7,6 +7,7 @@ from typing import Any
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bus.errors import words_of
+from bus.machine.addresses import refuse_itself
 from bus.noise import Ear
 from bus.wire.batch import Batch, from_payloads, payloads
 from buscoupler_udp.codec import decode, encode
@@ -31,6 +32,7 @@ class UdpLink(DeviceLink[socket.socket]):
         try:
             sock.bind(("", options.own_port))
             sock.connect(peer)
+            refuse_itself(sock)  # its own port at an address of this machine
             sock.setblocking(False)
         except OSError:
             sock.close()

@@ -1,11 +1,16 @@
 """Tests of the format, and of settings from files and from the command line."""
 
+from asyncio import get_running_loop, run
+
 import pytest
 from buscoupler_udp.codec import decode, encode
 from buscoupler_udp.medium import Udp
 
 from appliance.probe.endpoint import parse_endpoint
 from bus.errors import LinkError
+from bus.hub import Hub
+from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
@@ -51,3 +56,17 @@ def test_a_word_names_it() -> None:
     assert medium == Udp(host="10.0.0.2", port=9943, local_port=9950)
     with pytest.raises(LinkError, match="port: 0 is out of range"):
         parse_endpoint("unicast:10.0.0.2:0")
+
+
+async def fault_of(medium: Udp) -> str:
+    link = medium.link()
+    link.open(Hub(), get_running_loop())
+    try:
+        await until(lambda: bool(link.fault) or link.state == "up")
+        return link.fault or ""
+    finally:
+        link.close()
+
+
+def test_a_side_is_not_its_own_peer() -> None:
+    assert "Connection refused" in run(fault_of(Udp(host="127.0.0.1", port=free_port())))
