@@ -99,20 +99,25 @@ def pytest_configure(config):
     config.pluginmanager.register(Timeouts())
 """
 HANGS: Final = """\
-import signal
+import os, signal, socket, threading
 import pytest
 
 @pytest.mark.timeout(0.1)
 def test_it() -> None:
+    (one, _), (reads, _) = socket.socketpair(), os.pipe()
+    taken = threading.Lock()
+    taken.acquire()
     while True:
-        signal.pause()
+        {call}
 
 def test_the_next_one() -> None: ...
 """
 
 
-def test_a_test_that_hangs_is_ended_and_the_next_one_runs(tmp_path: Path) -> None:
-    (tmp_path / "test_hangs.py").write_text(HANGS)
+@pytest.mark.parametrize("call", ["signal.pause()", "os.read(reads, 1)", "one.recv(1)", "taken.acquire()"])
+def test_a_test_that_hangs_is_ended_and_the_next_one_runs(call: str, tmp_path: Path) -> None:
+    """A call of the kernel that went on by itself after a signal once had no limit."""
+    (tmp_path / "test_hangs.py").write_text(HANGS.replace("{call}", call))
     (tmp_path / "conftest.py").write_text(PLUGIN)
     words = ["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", "-c", os.devnull, str(tmp_path)]
     here = os.environ | {"PYTHONPATH": str(ROOT)}

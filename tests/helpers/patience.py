@@ -84,8 +84,7 @@ class Timer:
 
     def __init__(self, limit_s: float, expired: Callable[[], object]) -> None:
         self._patience, self._expired = Patience(limit_s), expired
-        signal.signal(signal.SIGALRM, self._look)
-        signal.siginterrupt(signal.SIGALRM, False)  # calls of libraries go on after a look
+        signal.signal(signal.SIGALRM, self._look)  # ends calls of the kernel: one that goes on sees no look
         self._go_on()
 
     def _go_on(self) -> None:
