@@ -165,6 +165,7 @@ class Memory:
     def forget(self, gone: Batch) -> None:
         """Forget the patterns of frames that passed here, and then nobody heard."""
         for key in _published(_walk(gone.keep(), 0, gone.count)[0])[1]:
+            self._old.pop(key, None)  # where the young one became full within a batch
             before = self._young.pop(key, None)
             if before is not None:
                 self._size -= len(key) + len(before[0])

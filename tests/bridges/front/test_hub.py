@@ -135,6 +135,16 @@ def test_a_pattern_above_a_limit_leaves_nothing_in_the_memory() -> None:
         assert len(memory) == 0
 
 
+def test_patterns_above_a_limit_are_news_also_if_they_filled_the_memory() -> None:
+    memory, batch = Memory(60, patterns=2), from_payloads([message(f"t/{n}", b"on") for n in range(5)])
+    for now_s in (0.0, 1.0):
+        out = passing(batch, memory, now_s, "unchanged", lambda *_: None)
+        assert out is not None
+        assert out.count == 5
+        memory.forget(batch)
+    assert len(memory) == 0
+
+
 def test_an_outward_limit_is_for_each_peer() -> None:
     room = Room(Front(limits=(Limit((), 1, outward=True),)))
     other = recorder(room.door, "l2")
