@@ -122,6 +122,8 @@ def go(
                 _take(rollout, answers.get(timeout=_TICK_S), told)
             except queue.Empty:
                 rollout.tick(time.monotonic())
+    if rollout.phase == "agree" and not answers.empty():  # a signal that came with the last answer
+        _take(rollout, answers.get(), told)
 
 
 def _take(rollout: Rollout, came: _Answered | None, told: Callable[[str, str, Answer | str], None]) -> None:

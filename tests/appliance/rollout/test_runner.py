@@ -47,6 +47,18 @@ def test_a_signal_while_an_answer_is_told_loses_no_answer_and_all_go_back(number
     assert [note for _, note in rollout.notes()] == ["interrupted"]
 
 
+def test_a_signal_that_comes_with_the_last_look_lets_nobody_be_asked_to_agree() -> None:
+    gateways, rollout, told = Gateways(), Rollout(NAMES, "new", Pace()), list[str]()
+
+    def tell(gateway: str, *_: object) -> None:
+        told.append(gateway)
+        if len(told) == len(NAMES):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    go(rollout, gateways.ask, tell)
+    assert (rollout.phase, len(told)) == ("refused", len(NAMES))
+
+
 def test_an_output_that_nobody_reads_any_more_lets_all_go_back() -> None:
     gateways = Gateways()
     rollout = agreed(gateways)
