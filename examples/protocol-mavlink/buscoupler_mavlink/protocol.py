@@ -41,7 +41,7 @@ class Mavlink(Protocol):
     def problems(self) -> Iterator[Problem]:
         if find_spec("pymavlink") is None:
             return  # `needs` says so
-        if find_spec(f"pymavlink.dialects.v20.{self.dialect}") is None:
+        if "." in self.dialect or find_spec(f"pymavlink.dialects.v20.{self.dialect}") is None:
             yield Problem(f"dialect: pymavlink has none of the name {self.dialect}: write common, or all")
             return
         known = load("buscoupler_mavlink.translator:kinds_of")(self.dialect) if self.send else {}

@@ -57,7 +57,8 @@ class MavlinkTranslator(Translator[bytes]):
     def _leave_out(self, message: Any) -> None:
         """Count a message without a definition, and its number, so that it is not taken for a gap."""
         self.reject("unknown", len(message.data))
-        self.condition = f"{message.get_type()} is not in dialect {self._record.dialect}"
+        if not self.condition:  # the first one is enough: each change is told in the log
+            self.condition = f"{message.get_type()} is not in dialect {self._record.dialect}"
         at = 4 if message.data[0] == _VERSION_2 else 2
         number, system, component = message.data[at : at + 3]
         if (system, component) in self._awaited:

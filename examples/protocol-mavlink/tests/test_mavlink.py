@@ -79,12 +79,27 @@ def test_a_message_of_another_dialect_is_no_frame_and_no_gap(version: int) -> No
     assert made.condition == "UNKNOWN_163 is not in dialect common"
 
 
+def test_messages_of_another_dialect_in_turns_are_told_once() -> None:
+    """Each of them once was a line in the log."""
+    made, sender = translator(), peer()
+    told = set[str]()
+    for other in (
+        ardupilotmega.MAVLink_ahrs_message(0, 0, 0, 0, 0, 0, 0),
+        ardupilotmega.MAVLink_hwstatus_message(5, 0),
+    ):
+        made.receive([bytes(other.pack(sender))], 0.0)
+        told.add(made.condition)
+    assert told == {"UNKNOWN_163 is not in dialect common"}
+    assert made.wire.stats.rejected == {"unknown": 2}
+
+
 def test_a_dialect_has_its_messages_and_check_knows_which_there_are() -> None:
     made, sender = Mavlink(dialect="ardupilotmega").translator(Wire("test", "bytes", Stats())), peer()
     data = ardupilotmega.MAVLink_ahrs_message(0, 0, 0, 0, 0, 0.5, 0).pack(sender)
     assert [unpack(one).tokens for one in made.receive([bytes(data)], 0.0)] == [Pattern("mav", 1, "AHRS")]
     assert list(Mavlink(dialect="ardupilotmega").problems()) == []
-    assert [one.text[:8] for one in Mavlink(dialect="ardupilot").problems()] == ["dialect:"]
+    for absent in ("ardupilot", "common.v1", "no.such"):
+        assert [one.text[:8] for one in Mavlink(dialect=absent).problems()] == ["dialect:"]
     wrong = Mavlink(send=("COMAND_LONG", "HEARTBEAT"))
     assert [one.text for one in wrong.problems()] == [
         'send: dialect common has no message COMAND_LONG; did you mean "COMMAND_LONG"?'
