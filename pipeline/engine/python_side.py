@@ -1,10 +1,13 @@
 """Python's side of Spark, imported without pandas: that takes 0.3 s of the processor and 40 MB of a command,
-and no job has tables of its. Arrow takes none from then on in this process."""
+and no job has tables of its. Who imports pandas later in this process can give its
+tables to Spark; Arrow takes what else is of pandas once it has made such a table."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
 from bus.machine.late import hidden, placed
 
@@ -46,9 +49,23 @@ def _in_name() -> Iterator[None]:
         if _PANDAS in places:
             vars(places[_PANDAS]).update(__version__=version, DataFrame=_Table)
         if _TYPES in places:
-            vars(places[_TYPES]).update(dict.fromkeys(_ASKED))  # they are asked of tables of pandas
+            vars(places[_TYPES]).update({name: _late(name) for name in _ASKED})
         yield
 
 
-class _Table:
-    """The class of tables of pandas, for who asks whether something is one: nothing is."""
+def _late(name: str) -> Callable[..., Any]:
+    """Return a function of `pandas.api.types`, which is imported when it is asked."""
+    return lambda *asked: getattr(import_module(_TYPES), name)(*asked)
+
+
+class _Tables(type):
+    def __instancecheck__(cls, one: object) -> bool:
+        pandas: Any = sys.modules.get(_PANDAS)
+        if type(pandas) is not ModuleType or not isinstance(one, pandas.DataFrame):
+            return False
+        import_module("pyarrow").table({}).to_pandas()  # it looks for pandas again to make such a table
+        return True
+
+
+class _Table(metaclass=_Tables):
+    """The class of tables of pandas, for who asks whether something is one: nothing is without pandas."""

@@ -29,6 +29,8 @@ import pyarrow
 from pyspark.sql.connect import session
 is_table = isinstance(pyarrow.table({"a": [1]}), session.pd.DataFrame)
 print(is_table, "pandas" in sys.modules)
+import pandas
+print(isinstance(pandas.DataFrame(), session.pd.DataFrame), isinstance(1, session.pd.DataFrame))
 """
 ON_SAIL: Final = """
 import sys
@@ -41,6 +43,10 @@ with session.session(place, session.start(place)) as spark:
     table = local_table(spark, {"name": str, "n": int}, [("a", 1), ("b", 2)])
     found = table.where("n > 1").collect()
     print(*map(tuple, found), table.toArrow().num_rows, "pandas" in sys.modules)
+    import pandas
+    times = pandas.to_timedelta([1, 2], "s")
+    given = spark.createDataFrame(pandas.DataFrame({"a": [5, 6], "t": times}))
+    print(given.toPandas()["a"].tolist())
 """
 
 
@@ -56,9 +62,10 @@ def test_pyspark_and_arrays_of_arrow_load_no_pandas() -> None:
 
 def test_the_client_of_connect_loads_no_pandas() -> None:
     pytest.importorskip("grpc")
-    assert printed(CLIENT) == ["False False"]
+    assert printed(CLIENT) == ["False False", "True False"]
 
 
-def test_a_session_on_sail_has_small_tables_without_pandas() -> None:
+def test_a_session_on_sail_has_small_tables_without_pandas_and_takes_those_of_pandas() -> None:
+    """A table of pandas once became one of the names of its columns."""
     pytest.importorskip("pysail")
-    assert printed(ON_SAIL) == ["('b', 2) 2 False"]
+    assert printed(ON_SAIL) == ["('b', 2) 2 False", "[5, 6]"]
