@@ -11,6 +11,9 @@ from bus.key_types import Host, Port, QueueBytes
 from bus.needs import Listening, Need, host_needs
 from bus.urls import is_loopback
 
+_LOOPBACKS = ("127.0.0.1", "::1", "localhost")
+"""The hosts to which the kernel sends from the same address; to another of 127.0.0.0/8 from the first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Udp(Medium):
@@ -74,7 +77,8 @@ class Udp(Medium):
 
     @property
     def confined(self) -> Confined | None:
-        if is_loopback(self.host) and self.heard_at == self.port and self.own_host in (None, self.host):
+        ours = _LOOPBACKS if self.own_host is None else (self.own_host,)
+        if is_loopback(self.host) and self.heard_at == self.port and self.host in ours:
             advice = f"{self.port} is our own port there too: give own_port another number"
             return Confined("process", advice)
         if is_loopback(self.host):

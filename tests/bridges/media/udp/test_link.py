@@ -72,7 +72,8 @@ async def test_a_peer_at_the_same_port_of_another_own_address_is_no_fault() -> N
         say(near, mine, MESSAGE)
         await until(lambda: theirs.messages == [MESSAGE])
     assert all(
-        (found := Udp(port=port, **each).confined) and found.within == "machine" for each in (one, other)
+        (found := Udp(port=port, **each).confined) and found.within == "machine"
+        for each in (one, other, {"host": "127.0.0.2"}, {"host": "127.255.255.255", "broadcast": True})
     )
 
 
