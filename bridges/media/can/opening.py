@@ -1,10 +1,11 @@
-"""The serial ports that python-can makes: no write, flush or close of one lasts for ever.
+"""The serial ports that python-can makes: no write, flush or close lasts for ever, none is its own peer.
 
 A port of pyserial without a time for writes tries again and again, without a pause, where a line takes
 nothing, and its flush has no time. So do the constructor and the farewell of an adapter at such a line, and
 their thread never ends.
 """
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from bridges.media.draining import close_drained, drain
 from bridges.media.selecting import loaded
+from bus.machine.addresses import refuse_itself
 
 WRITE_S = 1.0
 _MAKERS: Final = ("Serial", "serial_for_url")
@@ -40,6 +42,7 @@ def bound(library: str) -> None:
 def _noting(make: Callable[..., Any], of_tty: type[Any]) -> Callable[..., Any]:
     def made(*words: Any, **settings: Any) -> Any:
         port = make(*words, **settings)
+        _refuse_itself(port)
         port.write_timeout = WRITE_S
         if isinstance(port, of_tty) and port.is_open:
             port.flush, port.close = partial(_drain, port), partial(_close, port, port.close)
@@ -48,6 +51,19 @@ def _noting(make: Callable[..., Any], of_tty: type[Any]) -> Callable[..., Any]:
         return port
 
     return made
+
+
+def _refuse_itself(port: Any) -> None:
+    """Raise `ConnectionRefusedError` for a port by TCP, `socket://`, that is connected to itself."""
+    sock = getattr(port, "_socket", None)
+    if not isinstance(sock, socket.socket):
+        return
+    try:
+        refuse_itself(sock)
+    except OSError:
+        port.is_open = False
+        sock.close()  # pyserial ends both ways first, and then the number stays taken for a minute
+        raise
 
 
 @contextmanager

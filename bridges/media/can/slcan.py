@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from bridges.media.can.codec import FD_LENGTHS
 from bridges.media.can.source import Source, SourceInput
 from bridges.media.hangup import has_ended
+from bus.machine.addresses import dialled
 from bus.text import SAID_BYTES
 
 _READ_BYTES = 65536
@@ -50,7 +51,7 @@ def said_at(channel: str) -> bytes:
         return b""
     said = b""
     try:
-        with socket.create_connection((url.hostname, url.port), timeout=_SAYS_S) as server:
+        with dialled(url.hostname or "", url.port or 0, _SAYS_S) as server:
             while len(said) < SAID_BYTES and (more := server.recv(SAID_BYTES)):
                 said += more
     except (OSError, ValueError):

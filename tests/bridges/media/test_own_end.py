@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bridges.media.can import socketcand
+from bridges.media.can.medium import Can
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.medium import Uart
 from bridges.protocols.lines.protocol import Lines
@@ -57,6 +58,7 @@ MADE: dict[str, Callable[[int], Any]] = {
     "tcp": lambda port: Tcp(host="127.0.0.1", port=port).link(retry_min_s=5.0),
     "tcp of a device": lambda port: Tcp(host="127.0.0.1", port=port).speaking(Lines(), retry_min_s=5.0),
     "uart": lambda port: Uart(port=f"socket://127.0.0.1:{port}").link(retry_min_s=5.0),
+    "slcan": lambda port: Can(interface="slcan", channel=f"socket://127.0.0.1:{port}", node=1).link(),
     "rfc2217": lambda port: Uart(port=f"rfc2217://127.0.0.1:{port}").link(retry_min_s=5.0),
 }
 
