@@ -54,10 +54,11 @@ def _renamed_nothing(side: Side, way: Way) -> Iterator[Finding]:
     strip = side.strip
     if not known or isinstance(strip, int):
         return
-    for old in map(names_in, side.rename):
-        if not meeting(((*strip, *old),), known):
+    hint = ", and prefix comes in front of the new name" if side.prefix else ""
+    for old in ((*strip, *names_in(one)) for one in side.rename):
+        if not meeting((old,), known):
             text = f"rename: {text_of(old)} is no name on the wire: the protocol has"
-            yield warning(side.where, f"{text} {_listed(known)}, and prefix comes in front of the new name")
+            yield warning(side.where, f"{text} {_listed(known)}{hint}")
 
 
 def _limited_nothing(side: Side) -> Iterator[Finding]:

@@ -228,7 +228,8 @@ def test_what_only_tmq_has_is_refused_beside_a_protocol(medium: str, protocol: s
         ("strip: 1, rename: {GP: nav}", ""),
         ("rename: {panel/text: text}, limits: [{pattern: text, direction: out, frames_per_s: 1}]", ""),
         ("prefix: hall, rename: {hall/gps/GP: nav}", "rename: hall/gps/GP is no name on the wire"),
-        ("strip: pos, rename: {gps/GP: nav}", "rename: gps/GP is no name on the wire"),
+        ("rename: {nav: gps/GP}", "rename: nav is no name on the wire"),
+        ("strip: pos, rename: {gps/GP: nav}", "rename: pos/gps/GP is no name on the wire"),
         ("prefix: hall, limits: [{pattern: gps, frames_per_s: 1}]", "limits: nothing of gps passes"),
         ("limits: [{pattern: panel, frames_per_s: 1}]", "limits: nothing of panel passes"),
     ],
@@ -239,3 +240,4 @@ def test_names_that_a_side_changes_or_limits_are_those_that_it_has(words: str, t
     text = f"{TOP}  g: {{on: a, join: [{{bus: main}}, {{{side}, {words}}}]}}\n"
     found = [one.text for one in check(loads(text)) if one.text.startswith(("rename", "limits"))]
     assert [one.startswith(told) for one in found] == ([True] if told else []), found
+    assert not told or "rename" not in words or ("prefix comes" in found[0]) == ("prefix" in words)
