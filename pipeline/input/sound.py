@@ -45,7 +45,7 @@ class _Span(NamedTuple):
 class Looked(NamedTuple):
     """The files that are unfit; how many rows were recorded in the others, None if nobody here can look; the
     time of the newest row of each file (0 if it says none); what was in journals beside them; and the
-    `summaries` at the ends of the files, unless they are many."""
+    `summaries` at the ends of the files, unless these are many or the span has bounds."""
 
     bad: list[Bad]
     rows: int | None
@@ -66,13 +66,14 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     """
     bad, spans, journals = list[Bad](), list[_Span](), unread(directory)
     paths = list(filter(span.has, files.finished(directory)))
+    is_summed = len(paths) <= _FEW and not span.is_bounded  # summaries are about whole files
     told = dict[Path, list[dict[str, Any]]]()
     for path in paths:
         try:
             with files.opened(path) as file:
                 _check_gateway(path, file)
                 spans += _spans(path, file)
-                told[path] = summaries(path, file) if len(paths) <= _FEW else []
+                told[path] = summaries(path, file) if is_summed else []
                 for group in range(file.metadata.num_row_groups if thorough else 0):
                     file.read_row_group(group)
         except CaptureError as error:

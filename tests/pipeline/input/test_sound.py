@@ -15,6 +15,7 @@ from capture import files, schema
 from capture.compact import compact
 from pipeline.input import sample
 from pipeline.input.sound import look, passed_by, unknown
+from pipeline.input.span import Span
 from tests.capture.divided import divide
 from tests.pipeline.engines import QUICK
 from tests.pipeline.processes import in_turn
@@ -34,6 +35,16 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(whole: Path, tmp_path: Path) -> Path:
     shutil.copytree(whole, tmp_path / "capture")
     return tmp_path / "capture"
+
+
+def test_summaries_which_are_about_whole_files_are_read_for_all_of_their_rows_alone(whole: Path) -> None:
+    days = files.days_directory(whole)
+    assert (
+        len(look(days, thorough=False).summaries)
+        > len(look(days, False, Span(gateways=("gw-1",))).summaries)
+        > 0
+    )
+    assert not look(days, False, Span(from_ns=0)).summaries
 
 
 def segment(here: Path, gateway: str = "gw-1") -> Path:
