@@ -11,7 +11,6 @@ from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import LAYOUT, is_enveloped
 
-STEP_S = 0.04
 COUNT = 8192  # held at a time; more are sent at once
 HandOn = Callable[[Batch], None]
 

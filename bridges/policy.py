@@ -1,9 +1,12 @@
 """The rules of a side of a bridge, as a record. Pure."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bridges.judge import Judge
 from bridges.rules import Patterns
+
+STEP_S: Final = 0.04
+"""The time for which a frame is held back on a shared trunk, for each sender that comes before."""
 
 
 class Policy(NamedTuple):

@@ -14,7 +14,7 @@ from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
 from appliance.parts.changes import Change, Draft, Plan, PlannedLink, differing, of_settings
 from appliance.parts.patch import Patch
 from appliance.parts.reading import Reading
-from appliance.parts.side import door_of, far_of, label_of, medium_plan, policy_of, replay_s
+from appliance.parts.side import door_of, far_of, label_of, medium_plan
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.conditions import carries
 from appliance.status.rows import LinkRow, apart
@@ -22,7 +22,6 @@ from appliance.status.view import Beside
 from bridges.announcing import Trunks
 from bridges.bridge import Bridge
 from bridges.handover.entrance import Rank, spanning
-from bridges.policy import Policy
 from bridges.side import Side
 from bus.announcements import off_trunk
 from bus.errors import LinkError
@@ -130,10 +129,10 @@ class BridgePart(BasePart):
         Where a front comes or goes, the link is opened anew.
         """
         plan = self._link_plan(side, buses)
-        return replace(plan, settings={**plan.settings, "front": bool(side.side.front)})
+        return replace(plan, settings={**plan.settings, "front": side.front is not None})
 
     def _link_plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
-        policy, bus = policy_of(side), side.bus
+        policy, bus = side.policy, side.bus
         if side.medium is not None:
             stops = side.medium.protocol is not None and side.medium.protocol.stops_in_doubt
             return medium_plan(side.medium, policy, partial(self._may_act, stops))
@@ -202,15 +201,14 @@ class BridgePart(BasePart):
             self.hub.remove(old[gone].side)
         self.legs = []
         for number, (resolved, end, place) in enumerate(zip(sides, draft.ends, draft.partners, strict=True)):
-            policy = policy_of(resolved)
-            side = self._add(resolved, policy) if place is None else old[place].side
-            if side.policy != policy:
-                self.hub.revise_side(side, policy)
+            side = self._add(resolved) if place is None else old[place].side
+            if side.policy != resolved.policy:
+                self.hub.revise_side(side, resolved.policy)
             name, edges = side.row(end.link.name), (f"{self.id}/{number}",)
             label, far = label_of(resolved, end.link.name), far_of(resolved)
             row = LinkRow(self.hub, name, end.link, edges, label=label, far=far)
             before = None if place is None else old[place]
-            door = door_of(side, resolved.side.front, None if before is None else before.door)
+            door = door_of(side, resolved.front, None if before is None else before.door)
             kept = None if before is None else before.reading
             reading = self._reading(side, resolved, end.link.name, kept)
             self.legs.append(Leg(row, resolved, side, end, door, reading))
@@ -226,18 +224,18 @@ class BridgePart(BasePart):
             old.close()
         return Reading(side, f"{self.title}, {link}", quantities) if quantities else None
 
-    def _add(self, resolved: ResolvedSide, policy: Policy) -> Side:
+    def _add(self, resolved: ResolvedSide) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
         number = next(number for number in range(len(taken) + 1) if str(number) not in taken)
-        return self.hub.side(f"{number} {resolved.side.kind}", policy, self._not_alone)
+        return self.hub.side(f"{number} {resolved.side.kind}", resolved.policy, self._not_alone)
 
     def _not_alone(self) -> bool:
         return self.candidacy is None or not self.candidacy.candidate.alone
 
     def _age_s(self, facts: CandidateFacts) -> float:
         """Return how long a standby keeps frames: as long as any side may get them."""
-        sides = [leg.resolved.side for leg in self.legs]
-        return max(spanning(facts.lease_max_ms), *(replay_s(side) or 0.0 for side in sides))
+        ages = [leg.resolved.policy.replay_s or 0.0 for leg in self.legs]
+        return max(spanning(facts.lease_max_ms), *ages)
 
     def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
         """Make the candidate, and let the bridge forward only while it holds the lease."""

@@ -1,4 +1,4 @@
-"""One side of a bridge: the plan of the link to its medium, its rules and its front, by resolved records."""
+"""One side of a bridge: the plan of the link to its medium, its front and its names, by resolved records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,6 @@ from appliance.parts.bus import LIMITS
 from appliance.parts.changes import Plan
 from appliance.status.rows import Far
 from bridges.front.settings import Front
-from bridges.holdoff import STEP_S
 from bridges.media import shedding
 from bridges.media.medium import Medium
 from bridges.policy import Policy
@@ -16,7 +15,6 @@ from bus.hub import Hub, Link
 from bus.keys import Keyring, ring_of
 from bus.schema import settings_of
 from topologies.model import Shed
-from topologies.model import Side as SideSpec
 from topologies.resolved.bridges import ResolvedMedium, ResolvedSide
 from topologies.resolved.files import paths_of
 
@@ -50,8 +48,7 @@ def medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[flo
             return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **asked)
         return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
-    label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"
-    return Plan(label, settings, make, policy, _SOFT)
+    return Plan(resolved.label, settings, make, policy, _SOFT)
 
 
 def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
@@ -84,9 +81,9 @@ def _shed_of(medium: Medium, words: Shed | None) -> shedding.Shed | None:
     return shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
 
 
-def door_of(side: Side, front: Front, old: Hub | None) -> Hub:
+def door_of(side: Side, front: Front | None, old: Hub | None) -> Hub:
     """Return the hub for the link of a side: the old one, if it is of the same kind, revised."""
-    if not front:
+    if front is None:
         return side
     from bridges.front.hub import FrontHub  # late, as the links of media: few sides have one
 
@@ -107,46 +104,3 @@ def label_of(resolved: ResolvedSide, link: str) -> str:
 def far_of(resolved: ResolvedSide) -> Far:
     """Return who is at the far end of a side. On a medium there may be devices, also if it is a trunk."""
     return "outside" if not resolved.leads else "inside" if resolved.near else "plant"
-
-
-def policy_of(resolved: ResolvedSide) -> Policy:
-    """Return the rules of a side, from its own settings and from its medium."""
-    side, allowed, denied = resolved.side, resolved.side.allowed, resolved.side.denied
-    return Policy(
-        resolved.trunk,
-        allow=allowed.both,
-        deny=denied.both,
-        allow_in=allowed.inward,
-        deny_in=denied.inward,
-        allow_out=allowed.outward,
-        deny_out=(*denied.outward, *resolved.keeps),
-        opaque=side.medium is None or side.medium.opaque,
-        hold_s=STEP_S * sum(resolved.rank),
-        hold_always=bool(resolved.rank.others),
-        deaf=_is_deaf(side),
-        replay_s=replay_s(side),
-        judge=side.judge,
-        stops_in_doubt=side.speaks is not None and not side.speaks.asks and side.speaks.stops_in_doubt,
-        anew=side.speaks is not None and side.speaks.anew,
-        answers=side.speaks is not None and side.speaks.asks,
-        late=side.late if side.medium is not None else not resolved.trunk,
-    )
-
-
-def replay_s(side: SideSpec) -> float | None:
-    """Return how young a frame must be at a takeover to be sent there; None for as old as the window has it.
-
-    A command must not come late. The age of `shed` counts, or else of the medium, where one is given, and the
-    age of the protocol, which has a default.
-    """
-    medium_ms = None if side.medium is None else side.medium.replay_ms
-    ages = [medium_ms if side.shed is None or side.shed.age_ms is None else side.shed.age_ms]
-    if side.speaks is not None:
-        ages.append(side.speaks.age_ms if side.speaks.replay and not side.speaks.asks else 0)
-    return min((age / 1000 for age in ages if age is not None), default=None)
-
-
-def _is_deaf(side: SideSpec) -> bool:
-    """Return whether a standby cannot know there what the active bridge has sent."""
-    speaks, medium = side.speaks, side.medium
-    return medium is not None and (medium.deaf or (speaks is not None and speaks.deaf))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bridges.handover.copies import EarlyCopies
 from bridges.handover.entrance import ALONE, GatedSide, KeysOf, Rank
 from bridges.handover.stamps import LIFE_S, Stamps
-from bridges.holdoff import STEP_S
+from bridges.policy import STEP_S
 from bus.ledger import Stats
 from bus.wire.batch import Batch, batch_of, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped

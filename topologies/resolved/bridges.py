@@ -2,9 +2,11 @@
 
 import os
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from bridges.front.settings import Front
 from bridges.media.medium import Medium
+from bridges.policy import Policy
 from bridges.protocols.protocol import Protocol
 from bus.key_types import Names
 from bus.quantity.quantity import Quantity
@@ -17,6 +19,7 @@ from topologies.resolved.brokers import CandidateFacts, Candidates
 from topologies.resolved.buses import BusAddress
 from topologies.resolved.files import KeyFiles, Stamp, certificates, stamped
 from topologies.resolved.ground import Ground
+from topologies.resolved.policies import policy_of
 from topologies.resolved.ranks import Rank, Ranks
 from topologies.wiring.events import keeps_of, own_patterns
 from topologies.wiring.filters import Tokens
@@ -37,7 +40,8 @@ class ResolvedMedium:
     speak, None for TMQ, and `protocol_files` are stamps of what it reads, by absolute paths. `subjects` are
     those of TMQ on the same wire, which a protocol leaves alone. `quantities` are what is known of the values
     that come in.
-    `spoken_beside`: another side reads the frames on a wire of TMQ by a protocol.
+    `spoken_beside`: another side reads the frames on a wire of TMQ by a protocol. `label` names the link: its
+    place in a plan.
     """
 
     medium: Medium
@@ -53,6 +57,7 @@ class ResolvedMedium:
     subjects: tuple[int, ...]
     quantities: tuple[Quantity, ...]
     spoken_beside: bool
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,8 @@ class ResolvedSide:
     `trunk`: whether envelopes are kept there. `rank`: the order of senders on the wire. `segment`: the name
     of the wire, the same on all gateways that share it. `keeps`: the patterns of what gateways say
     themselves, which must not leave the bridge here. `leads` is the bus of the file that it leads to, by
-    its name or its address, "" if it leads to none; `near`: this gateway runs that bus.
+    its name or its address, "" if it leads to none; `near`: this gateway runs that bus. `policy` are its
+    rules, and `front` the settings of its front, None without one: both follow from the others.
     """
 
     side: Side
@@ -90,6 +96,8 @@ class ResolvedSide:
     near: bool
     medium: ResolvedMedium | None
     bus: ResolvedJoin | None
+    policy: Policy = field(compare=False)
+    front: Front | None = field(compare=False)
 
     @property
     def away(self) -> str:
@@ -143,16 +151,19 @@ class Bridges:
             side = replace(side, medium=with_addresses(self._topology, side.medium))
         leads = self._leads_to(side)
         near = leads is not None and self._topology.buses[leads].on == joint.gateway
+        rank = self._ranks.of(joint)
         return ResolvedSide(
             side,
             joint.trunk,
-            self._ranks.of(joint),
+            rank,
             joint.wire,
             keeps,
             leads or "",
             near,
             None if side.medium is None else self._medium(joint, side, side.medium, facts),
             None if side.bus is None else self._join(joint, side.bus),
+            policy_of(side, joint.trunk, rank, keeps),
+            side.front or None,
         )
 
     def _leads_to(self, side: Side) -> str | None:
@@ -179,6 +190,7 @@ class Bridges:
             () if side.speaks is None else self._subjects(joint.wire),
             tuple(of_side(side)),
             side.speaks is None and bool(medium.subjects_of_tmq) and self._is_spoken(joint.wire),
+            medium.label() if side.speaks is None else f"{medium.label()} {side.speaks.label()}",
         )
 
     def _is_spoken(self, wire: str) -> bool:
