@@ -82,6 +82,7 @@ class Rehearsal:
         self._names = Names([*names, *used(self._topology)])
         self._parts = [part for gateway in gateways for part in _parts(gateway)]
         self._buses = {part.name: part for part in self._parts if isinstance(part, BusPart)}
+        self._about = {part.title: self._words(part) for part in self._parts}
         self._probes: list[_Probe] = []
         self._wires: dict[str, list[_Probe]] = {}
         for bus in self._buses.values():
@@ -182,7 +183,7 @@ class Rehearsal:
         exits = tuple(self._exit(one, before, after, size, waiting) for one in ways_out)
         where = part.title, part.site.gateway, probe.end
         named = self._named("is here", inside) if probe.renames else ()
-        return Hop(*where, stopped=stopped, exits=exits, remarks=(*named, *self._around(part)))
+        return Hop(*where, stopped=stopped, exits=exits, remarks=(*named, *self._about[part.title]))
 
     def _named(self, word: str, batches: Sequence[Batch]) -> tuple[str, ...]:
         """Return how a frame is called, after a word; nothing for a message that is none."""
@@ -220,7 +221,7 @@ class Rehearsal:
         if seconds is not None:
             yield f"{seconds * 1000:.3g} ms on the wire"
 
-    def _around(self, part: BusPart | BridgePart) -> tuple[str, ...]:
+    def _words(self, part: Part) -> tuple[str, ...]:
         """Return remarks about a part: devices that see its messages, its pattern, bridges that stand by."""
         devices = self._topology.devices.items()
         found = [f"device {name} ({one.key})" for name, one in devices if part.name in one.joins]

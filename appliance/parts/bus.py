@@ -25,8 +25,8 @@ from bus.turns import FULL, Turns
 from bus.urls import BEACON, split_url
 from bus.watch.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
-from topologies.model import BusSpec, Listen
-from topologies.resolved.buses import BusAddress, ResolvedBus, place_of
+from topologies.model import BusSpec
+from topologies.resolved.buses import BusAddress, BusEnd, ResolvedBus
 from topologies.resolved.files import paths_of
 from topologies.wiring.durable import Mode
 
@@ -244,21 +244,18 @@ class BusPart(BasePart):
 
     def _announcements(self) -> Iterator[Announcement | None]:
         name = f"{self.resolved.system}/{self.name}"
-        for address, link in self._listening():
-            if address.beacon:
-                yield announcement("trunk" if address.trunk else "bus", link.url, name)
+        for end, link in self._there():
+            if end.beacon:
+                yield announcement("trunk" if end.at.trunk else "bus", link.url, name)
 
-    def _listening(self) -> Iterator[tuple[Listen, BusLink]]:
-        """Yield the addresses of the topology whose links are there."""
+    def _there(self) -> list[tuple[BusEnd, BusLink]]:
+        """Return the addresses of the topology whose links are there."""
         links = {end.plan.place: end.link for end in self._ends}
-        for address in self.spec.listen:
-            link = links.get(place_of("listen", address))
-            if link is not None:
-                yield address, link
+        return [(end, links[end.place]) for end in self.resolved.links if end.place in links]
 
     def _greet(self) -> None:
         """Let newcomers be greeted with last values at the addresses that ask for that."""
-        greeting = {link.name: link.url for address, link in self._listening() if address.last_values}
+        greeting = {link.name: link.url for end, link in self._there() if end.last_values}
         self._greeter.serve(self.plain, greeting)
 
     def revise(self, resolved: ResolvedBus) -> Revision:

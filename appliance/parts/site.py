@@ -111,13 +111,10 @@ class BasePart:
     """The role of this gateway in a bridge that several gateways run at once."""
 
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
-        self.name, self.site, self.hub = name, site, hub
+        self.name, self.title = name, f"{self.kind} {name}"
+        self.site, self.hub = site, hub
         self._drawn = SystemRandom().getrandbits(32)
         self._missing: list[tuple[Hub, str]] = []  # links that could not be opened, and their hubs
-
-    @property
-    def title(self) -> str:
-        return f"{self.kind} {self.name}"
 
     @property
     def hubs(self) -> list[Hub]:

@@ -57,6 +57,7 @@ class BusEnd:
     """A link of a bus. `place` is its mode and URL.
 
     `bus` is the bus of the file that it dials, "" for none; `far` is the `place` of the link that it dials.
+    `beacon`: it announces itself on the LAN. `last_values`: newcomers are greeted with these there.
     """
 
     place: str
@@ -64,6 +65,8 @@ class BusEnd:
     at: BusAddress
     bus: str = ""
     far: str = ""
+    beacon: bool = False
+    last_values: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,9 @@ class Buses:
         kept = {place_of(one.mode, one.address): one for one in all_kept}
         journal = _journal(all_kept)
         for listen in spec.listen:
-            place = place_of("listen", listen)
-            yield BusEnd(place, "listen", self._at(name, spec, listen, kept.get(place), journal))
+            place, said = place_of("listen", listen), (listen.beacon, listen.last_values)
+            at = self._at(name, spec, listen, kept.get(place), journal)
+            yield BusEnd(place, "listen", at, "", "", *said)
         for dial in dials_of(topology, name):
             found = listen_at(topology, dial.url, spec.on)
             bus, far = ("", "") if found is None else (found[0], place_of("listen", found[1]))
