@@ -8,7 +8,7 @@ import pytest
 
 from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
-from bridges.holdoff import STEP_S
+from bridges.policy import STEP_S
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.watch.watched import WatchedHub
