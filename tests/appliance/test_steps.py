@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from appliance import compose
 from appliance.compose import Appliance
 from appliance.parts.build import Part
+from appliance.plant import presence
 from appliance.status.snapshot import brief
 from bus.steps import PORTION
 from tests.appliance.large import LARGE, topology
@@ -47,7 +47,7 @@ async def test_a_large_gateway_announces_itself_after_several_turns_of_the_loop(
         told.append({*marks})
         return b""
 
-    monkeypatch.setattr(compose, "brief", counted)
+    monkeypatch.setattr(presence, "brief", counted)
     async with running(topology(LARGE, "far: {address: 127.0.0.2}")) as appliance:
         monkeypatch.setattr(appliance.plant, "announcement", announcement)
         await until(lambda: bool(told))
