@@ -58,9 +58,9 @@ class Dialogue:
         self._ask = Ask(b"", 0.0)
         self._asked_s = self._end_s = self._last_s = inf
         self._instead: bytes | None = None  # what came in place of the answer
-        self._is_told = False  # the answer to an opening has come
+        self._is_told: bool = False  # the answer to an opening has come
         self._echoes: bool | None = None  # None: not known yet
-        self._has_echo = False
+        self._has_echo: bool = False
         self.drained_s = -inf  # until then, what comes is late
         self._since_s = inf
         self._owed_s: float | None = None  # since then an answer may be owed
