@@ -77,16 +77,15 @@ def _whole(seconds: npt.NDArray[Any]) -> Ints:
     return whole
 
 
-def equal(pieces: Iterator[bytes], group: Group) -> Iterator[tuple[Ints, Octets]]:
-    """Yield places and records of data that have one sort only. One that is cut off is left out."""
-    held, place = b"", 0
+def equal(pieces: Iterator[bytes], group: Group) -> Iterator[Octets]:
+    """Yield the records of data that have one sort only. One that is cut off is left out."""
+    held = b""
     for piece in pieces if group.size else ():
         held += piece
         count = len(held) // group.size
         if count:
-            whole = np.frombuffer(held, np.uint8, count * group.size).reshape(count, group.size)
-            yield np.arange(count, dtype=np.int64) * group.size + place, whole
-            held, place = held[count * group.size :], place + count * group.size
+            yield np.frombuffer(held, np.uint8, count * group.size).reshape(count, group.size)
+            held = held[count * group.size :]
 
 
 class Window:

@@ -99,7 +99,7 @@ def _has_zero(blocks: Blocks, data: DataGroup) -> bool:
     pieces = content(blocks, data.data, told)
     if not data.id_bytes:
         group = data.groups[0]
-        parts = ((group.number, rows) for _, rows in equal(pieces, group))
+        parts = ((group.number, rows) for rows in equal(pieces, group))
     else:
         mixed = Mixed(data, {}, told)
         parts = ((one.group.number, one.rows) for piece in pieces for one in mixed.feed(piece))
@@ -151,7 +151,7 @@ def _run(
 def _of_equal(
     pieces: Iterator[bytes], group: Group, fields: Fields, window: Window | None, begin_ns: int
 ) -> Iterator[Frames]:
-    for _, whole in equal(pieces, group):
+    for whole in equal(pieces, group):
         for at in range(0, len(whole), _CHUNK):
             rows, values = whole[at : at + _CHUNK], None
             if window and fields.values:

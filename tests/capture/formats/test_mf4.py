@@ -129,6 +129,20 @@ def of_a_logger(buses: Sequence[int | None] = EACH_ITS_OWN) -> bytes:
     return file + HEAD.pack(b"##DT", HEAD.size, 0) + rows
 
 
+def in_lists(layout: Layout, data: bytes, kind: str, is_headed: bool) -> int:
+    """Add data as blocks of growing sizes, three of them in each of a chain of lists. Return its place."""
+    blocks, at = list[int](), 0
+    while at < len(data):
+        size = 5 + 9 * len(blocks)
+        blocks.append(layout.add(kind, (), data[at : at + size]))
+        at += size
+    then = 0
+    for number in range((len(blocks) - 1) // 3 * 3, -1, -3):
+        some = blocks[number : number + 3]
+        then = layout.add("DL", (then, *some), pack("<B3xI", 0, len(some)) + bytes(8 * len(some)))
+    return layout.add("HL", (then,), bytes(8)) if is_headed else then
+
+
 def expected() -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for number, (seconds, identifier, data) in enumerate(SENT):
@@ -145,6 +159,22 @@ def test_frames_with_data_of_a_length_of_their_own_are_read(
 ) -> None:
     path = tmp_path / "drive.mf4"
     path.write_bytes(make())
+    found, told, _ = read_back(path, MF4)
+    assert listed(found) == expected()
+    assert told == []
+
+
+@pytest.mark.parametrize("is_headed", [False, True], ids=["a list", "a list with a header"])
+def test_data_in_lists_of_blocks_are_read_whatever_their_sizes_are(is_headed: bool, tmp_path: Path) -> None:
+    layout, offsets, values = begun(), [], b""
+    for number in range(len(SENT)):
+        offsets.append(len(values))
+        values += value(number)
+    rows = b"".join(record(number, offset) for number, offset in enumerate(offsets))
+    first = described(layout, in_lists(layout, values, "SD", is_headed))
+    group = layout.add("CG", (0, first, 0, 0, 0, 0), GROUP.pack(1, len(SENT), 2, 46, 22, 0))
+    path = tmp_path / "drive.mf4"
+    path.write_bytes(file_of(layout, group, in_lists(layout, rows, "DT", is_headed), 0))
     found, told, _ = read_back(path, MF4)
     assert listed(found) == expected()
     assert told == []
