@@ -21,7 +21,7 @@ def buses_at(topology: Topology, spec: AlarmSpec, gateway: str) -> tuple[str, ..
 def linked(topology: Topology, spec: AlarmSpec) -> tuple[str, ...]:
     """Return the gateways that have the links of an alarm; () for an alarm of frames."""
     parts = (section[spec.part] for section in topology.sections.values() if spec.part in section)
-    return () if spec.link is None else tuple(name for part in parts for name in gateways_of(part))
+    return tuple(name for part in parts for name in gateways_of(part))
 
 
 def outlets_at(topology: Topology, gateway: str) -> tuple[tuple[str, OutletSpec], ...]:
