@@ -76,6 +76,12 @@ def test_each_opening_is_another_stream() -> None:
     assert unpack(first[0]).tokens[1] != unpack(second[0]).tokens[1]
 
 
+def test_chunks_are_numbered_from_0_again_behind_the_last_number() -> None:
+    made = translator(NEAR)
+    made._number = (1 << 32) - 1  # type: ignore[attr-defined]  # noqa: SLF001  # as after days
+    assert [unpack(one).tokens[2] for one in made.receive([bytes(24)], 0.0)] == [(1 << 32) - 1, 0, 1]
+
+
 def test_a_lost_chunk_is_counted_and_told_and_the_rest_goes_on() -> None:
     near, far = translator(NEAR), translator(FAR)
     frames = chunks(near, b"0123456789abcdefghijklmnopqrstuvwxyz")

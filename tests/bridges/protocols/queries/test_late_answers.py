@@ -6,6 +6,7 @@ import pytest
 
 from tests.bridges.protocols.modbus.bench import Bench, Said
 from tests.bridges.protocols.queries.bench import SerialDevice, TextDevice, bench, row, table
+from tests.bridges.protocols.spoken_support import message
 
 ABC = (row("A?", "a", poll_ms=150), row("B?", "b", poll_ms=150), row("C?", "c", poll_ms=150))
 
@@ -13,7 +14,7 @@ ABC = (row("A?", "a", poll_ms=150), row("B?", "b", poll_ms=150), row("C?", "c", 
 def mixed(line: Bench) -> list[tuple[float, str, bytes]]:
     """Return the values that are those of another query."""
     right = {"a": b"1", "b": b"2", "c": b"3"}
-    return [value for value in line.values if right[value[1]] != value[2]]
+    return [value for value in line.values if right.get(value[1], value[2]) != value[2]]
 
 
 class Late(TextDevice):
@@ -43,6 +44,22 @@ def test_a_late_answer_never_becomes_the_value_of_another_query(
     device.line = line = bench(table(*ABC, timeout_ms=100), device)  # type: ignore[assignment]
     line.run(60)
     assert mixed(line) == []
+    assert line.rejected["late answer"] > 3
+
+
+@pytest.mark.parametrize("late_s", [0.25, 0.45, 0.9])
+def test_nor_does_it_while_commands_are_sent_that_nothing_answers(late_s: float) -> None:
+    class Slow(TextDevice):
+        def say(self, asked: str, answer: str | None) -> Said:
+            return [] if asked.startswith("VOLT") else [(late_s, self.ended(answer or ""))]
+
+    volt = row(None, "volt", template="VOLT {data}", write=True, low=0, high=30)
+    line = bench(table(*ABC, volt, timeout_ms=100), Slow())
+    for number in range(1, 200):
+        line.run(number * 0.15)
+        line.send(message("volt/set", b"5"))
+    assert mixed(line) == []
+    assert line.of("volt/result").count(b"done") > 150
     assert line.rejected["late answer"] > 3
 
 

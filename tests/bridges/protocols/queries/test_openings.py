@@ -54,6 +54,7 @@ def test_a_text_without_an_answer_delays_only() -> None:
     assert device.asked[:3] == ["*CLS", "*RST", "A?"]
     assert line.values[0][0] < 1.1
     assert line.rejected == {}
+    assert line.master.found == len(line.requests) == 2 + len(line.values)
 
 
 def test_whatever_is_said_to_a_text_of_begin_is_thrown_away() -> None:
