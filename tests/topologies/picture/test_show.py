@@ -154,7 +154,10 @@ gateways: {g: , h: }
 buses:
   p: {on: g, listen: {url: 'tcp://*:1', trunk: true}}
   q: {on: h, dial: [{url: 'tcp://127.0.0.1:1', trunk: true}, 'tcp://192.0.2.3:1']}
-devices: {t: {on: g, tap: p, directory: /x}, l: {on: g, cache: p}}
+devices:
+  t: {on: g, tap: p, directory: /x}
+  l: {on: g, cache: p}
+  o: {on: g, telemetry: p, to: 'http://192.0.2.4:4318'}
 """
 
 
@@ -164,6 +167,7 @@ def test_thick_lines_are_trunks_and_dotted_ones_are_of_devices_inside_their_bus(
     drawn = [m.groups() for line in lines if (m := re.fullmatch(r"  (n\d+) (\S+) (n\d+)", line))]
     assert sorted((ends[one], arrow, ends[other]) for one, arrow, other in drawn) == [
         ("bus p", "---", "device l"),
+        ("bus p", "-.->", "device o"),
         ("bus p", "-.->", "device t"),
         ("bus q", "-->", "tcp://192.0.2.3:1"),
         ("bus q", "==>", "bus p"),
