@@ -1,4 +1,4 @@
-"""What a capture says of sides that wait to be dialled."""
+"""What a capture says of sides: whether they wait to be dialled, and what is in front of the bridge."""
 
 import pytest
 
@@ -29,3 +29,20 @@ def test_a_side_that_waits_to_be_dialled_is_marked(side: str, listens: bool) -> 
     part = appliance_of(loads(TEXT % side), "gw").parts["bridge x"]
     assert isinstance(part, BridgePart)
     assert [one.get("listens", False) for one in described(part)["sides"]] == [False, listens]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("", {}),
+        (", strip: 1", {"renamed": True, "strip": 1, "names": [[[], []]]}),
+        (", prefix: [7]", {"renamed": True, "names": [[[], [7]]]}),
+        (", unchanged: drop, refresh_ms: 1500", {"refresh_ms": 1500}),
+    ],
+)
+def test_what_stands_between_the_wire_of_a_side_and_the_bridge_is_told(settings: str, said: object) -> None:
+    side = f"{{tcp: {{host: 127.0.0.1, port: 1}}{settings}}}"
+    part = appliance_of(loads(TEXT % side), "gw").parts["bridge x"]
+    assert isinstance(part, BridgePart)
+    found = described(part)["sides"][1]
+    assert {key: value for key, value in found.items() if key != "segment"} == said

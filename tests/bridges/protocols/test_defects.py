@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 from typing import Any, ClassVar
 
@@ -83,3 +84,22 @@ def test_the_place_is_in_the_protocol_and_not_in_what_it_called() -> None:
 def test_one_that_cannot_be_made_says_that_it_is_a_defect_and_where() -> None:
     with pytest.raises(ValueError, match=r"the protocol has a defect: TypeError: .*'more' \(protocol.py:"):
         Whole().translator(Wire("w", "bytes", Stats()))
+
+
+class Deep(Translator[bytes]):
+    """A translator that fails while it is made, in what it calls."""
+
+    def __init__(self, record: Protocol, wire: Wire) -> None:
+        Fraction("1/0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deeper(Whole):
+    """A protocol with such translators."""
+
+    MAKE: ClassVar = f"{__name__}:Deep"
+
+
+def test_one_that_fails_while_it_is_made_says_where_in_its_own_package() -> None:
+    with pytest.raises(ValueError, match=r"a defect: ZeroDivisionError: .* \(test_defects.py:"):
+        Deeper().translator(Wire("w", "bytes", Stats()))
