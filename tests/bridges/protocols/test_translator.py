@@ -40,4 +40,4 @@ def test_each_message_came_with_its_item_if_the_medium_knows_when_that_did() -> 
     assert letters.take([b"ab", b"-", b"c"], 1.0, [10, 20, 30]) == [b"a", b"b", b"c"]
     assert letters.came_ns == [10, 10, 30]
     letters.take([b"a"], 2.0)
-    assert letters.came_ns == ()
+    assert len(letters.came_ns) == 0
