@@ -1,6 +1,7 @@
 """A gateway in its plant: it judges the others at each look and no oftener, and alone it does neither."""
 
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,19 @@ def test_two_gateways_are_a_plant_and_hear_each_other() -> None:
 
 @pytest.mark.parametrize(("text", "looks"), [(TWO, True), ("name: t\ngateways: {a: {}}\n", False)])
 def test_the_others_are_judged_at_each_look(text: str, looks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = list[str]()
-    look, judge = PlantWatch.look, PlantWatch.judge
-    monkeypatch.setattr(
-        PlantWatch, "look", lambda *some, **more: look(*some, **more) and (said.append("look") or True)
-    )
-    monkeypatch.setattr(PlantWatch, "judge", lambda *some: (said.append("judge"), judge(*some))[1])
+    said, look, judge = list[str](), PlantWatch.look, PlantWatch.judge
+
+    def looking(*some: Any, **more: Any) -> bool:
+        is_time = look(*some, **more)
+        said.extend(["look"] * is_time)
+        return is_time
+
+    def judging(*some: Any) -> None:
+        said.append("judge")
+        judge(*some)
+
+    monkeypatch.setattr(PlantWatch, "look", looking)
+    monkeypatch.setattr(PlantWatch, "judge", judging)
     with closing(SimulatedPlant(loads(text))) as plant:
         plant.wait(20)
     assert said == ["look", "judge"] * (len(said) // 2)
