@@ -1,6 +1,5 @@
 """One POST over HTTP, for threads that may wait: of telemetry, and of alarms."""
 
-import socket
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLContext
@@ -8,6 +7,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from appliance.until import Until
+from bus.machine.addresses import dialled
 
 LATER: Final = (408, 429, 502, 503, 504)
 """The statuses after which it makes sense to try again."""
@@ -42,7 +42,7 @@ def post(
     connection = HTTPSConnection(host, at, context=trust) if is_secure else HTTPConnection(host, at)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     place = connection.host, connection.port
-    with socket.create_connection(place, timeout_s) as sock, Until(sock, timeout_s) as until:
+    with dialled(*place, timeout_s) as sock, Until(sock, timeout_s) as until:
         try:
             connection.sock = sock if trust is None else trust.wrap_socket(sock, server_hostname=host)
             connection.request("POST", target, body, {"Content-Type": "application/json", **headers})

@@ -8,6 +8,7 @@ from typing import Final
 from appliance.status.client import ANSWER_BYTES, ANSWER_S, read_status
 from appliance.status.shape import Status
 from appliance.until import Until
+from bus.machine.addresses import dialled
 from bus.text import plain
 from bus.transports.options import Tls
 from bus.transports.secure import load_own, trusting
@@ -35,7 +36,7 @@ def get(
     """
     host, port = place_of(url)
     connection = http.client.HTTPConnection(host, port)
-    with socket.create_connection((host, port), limit_s) as sock, Until(sock, limit_s) as until:
+    with dialled(host, port, limit_s) as sock, Until(sock, limit_s) as until:
         try:
             connection.sock = _secured(sock, url, host, ca_file, own)
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})

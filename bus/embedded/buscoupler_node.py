@@ -394,6 +394,8 @@ class Tcp:
             sock = socket.socket(place[0], socket.SOCK_STREAM)
             sock.settimeout(self.timeout_s)
             sock.connect(place[-1])
+            if hasattr(sock, "getpeername") and sock.getpeername() == sock.getsockname():
+                raise OSError(111, "refused")
             sock.setblocking(False)
         except OSError as error:
             if sock:

@@ -78,6 +78,8 @@ class Call(Caller):
         try:
             while self.data:
                 self.data = self.data[self.sock.send(self.data) :]
+            if hasattr(self.sock, "getpeername") and self.sock.getpeername() == self.sock.getsockname():
+                raise OSError(111, "refused")
             self.sock.recv(64)
         except OSError as error:
             if error.args[0] in NOT_YET and self.age_ms() < timeout_ms:

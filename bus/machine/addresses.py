@@ -5,6 +5,7 @@ import os
 import socket
 import struct
 from contextlib import suppress
+from stat import S_ISSOCK
 
 from bus.urls import is_loopback
 
@@ -46,6 +47,23 @@ def refuse_itself(sock: socket.socket) -> None:
     if is_itself:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+
+def let_others_have_it() -> None:
+    """Let others listen at once at the ports of all sockets of this process that are connected to themselves.
+
+    It is for those that a library closes, in an orderly way: the kernel keeps the port for a minute then.
+    """
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # it was closed meanwhile
+            if S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as sock:
+                    _let_reuse(sock)
+
+
+def _let_reuse(sock: socket.socket) -> None:
+    if sock.type == socket.SOCK_STREAM and sock.getsockname() == sock.getpeername():
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def dialled(host: str, port: int, timeout_s: float) -> socket.socket:

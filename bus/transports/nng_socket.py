@@ -18,8 +18,10 @@ from urllib.parse import urlsplit
 from weakref import WeakSet
 
 import pynng
+from pynng.sockaddr import In6Addr, InAddr
 
 from bus.errors import ForkedError, LinkError
+from bus.machine.addresses import let_others_have_it
 from bus.machine.files import PEM_BYTES, read_bytes
 from bus.text import MARK
 from bus.transports.options import MESSAGE_BYTES, Tls
@@ -112,6 +114,7 @@ class NngSocket:
         _process.sockets.add(self)
         self._id = self._pynng.socket
         self.recv_fd: int = self._pynng.recv_fd
+        self._pynng.add_pre_pipe_connect_cb(_refuse_itself)
         self._pynng.add_post_pipe_connect_cb(self._joined)
         self._pynng.add_post_pipe_remove_cb(self._left)
 
@@ -308,6 +311,18 @@ def _bound(url: str, listener: Any) -> str:
         return url
     _check(_lib.nng_listener_get_int(listener, b"tcp-bound-port", port), url)
     return parts._replace(netloc=f"{parts.netloc.removesuffix(':0')}:{port[0]}").geturl()
+
+
+def _refuse_itself(pipe: Any) -> None:
+    """Close a connection of a socket to itself before any message: `bus.machine.addresses` says how it comes.
+
+    NNG dials again later, and the program would have heard its own frames as those of a peer.
+    """
+    with suppress(pynng.NNGException):
+        ends = pipe.local_address, pipe.remote_address
+        if isinstance(ends[0], InAddr | In6Addr) and str(ends[0]) == str(ends[1]):
+            let_others_have_it()
+            pipe.close()
 
 
 def _address(pipe: Any) -> str:

@@ -17,6 +17,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from bridges.media.device import cancel
 from bus.errors import LinkError, why_of, words_of
+from bus.machine.addresses import refuse_itself
 from bus.machine.files import read_text
 from bus.transports.options import Tls
 from bus.transports.parting import part
@@ -48,6 +49,16 @@ class BoundedClient(Client):
     def half_received(self) -> int:
         """The number of unfinished messages with QoS 2, which we never subscribe to."""
         return len(self._in_messages)
+
+    def _create_socket_connection(self) -> socket:
+        """Dial as paho does. Raises `ConnectionRefusedError` for a socket that is connected to itself."""
+        made: socket = super()._create_socket_connection()
+        try:
+            refuse_itself(made)
+        except OSError:
+            made.close()
+            raise
+        return made
 
     def _sock_recv(self, bufsize: int) -> bytes:
         if bufsize > PACKET_BYTES:

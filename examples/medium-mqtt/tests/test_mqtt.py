@@ -25,6 +25,7 @@ from bus.transports.parting import parted
 from bus.wire.pattern import token
 from tests.conformance.pair import Side
 from tests.helpers.certificates import own_tls
+from tests.helpers.own_end import dial_themselves, may_listen
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.talker import over_tls
@@ -53,6 +54,17 @@ async def test_a_broker_that_is_not_there_is_told_with_what_to_do(
     assert (
         f"{near.link.name}: Connection refused: start what listens there, or correct the port" in caplog.text
     )
+
+
+async def test_a_side_that_the_kernel_connects_to_itself_is_refused(
+    side: Callable[..., Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dial_themselves(monkeypatch)
+    port = free_port()
+    near = side(f"mqtt://127.0.0.1:{port}", retry={"retry_min_s": 5.0})
+    await until(lambda: bool(near.link.fault))
+    assert near.link.fault == "Connection refused"
+    assert may_listen(port)
 
 
 async def test_wildcards_are_those_of_the_broker(broker: Mosquitto, side: Callable[..., Side]) -> None:

@@ -22,6 +22,7 @@ from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import MESSAGE, Hello
 from bus.transports.dialling import DialLink
 from bus.wire.frame import pack
+from tests.helpers.own_end import dial_themselves, may_listen
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -30,26 +31,7 @@ REFUSED = "Connection refused"
 
 @pytest.fixture(autouse=True)
 def chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each socket dial from the port that it dials."""
-    for name in ("connect", "connect_ex"):
-        whole = getattr(socket.socket, name)
-
-        def dial(sock: socket.socket, place: Any, whole: Callable[..., Any] = whole) -> Any:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(place)
-            return whole(sock, place)
-
-        monkeypatch.setattr(socket.socket, name, dial)
-
-
-def may_listen(port: int) -> bool:
-    """Return whether who belongs to a port can have it."""
-    with socket.socket() as listener:
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    dial_themselves(monkeypatch)
 
 
 MADE: dict[str, Callable[[int], Any]] = {
@@ -57,6 +39,9 @@ MADE: dict[str, Callable[[int], Any]] = {
     "websocket": lambda port: DialLink(f"ws://127.0.0.1:{port}", retry_min_s=5.0),
     "tcp": lambda port: Tcp(host="127.0.0.1", port=port).link(retry_min_s=5.0),
     "tcp of a device": lambda port: Tcp(host="127.0.0.1", port=port).speaking(Lines(), retry_min_s=5.0),
+    "slcan": lambda port: Can(channel=f"socket://127.0.0.1:{port}", interface="slcan", node=7).link(
+        retry_min_s=5.0
+    ),
     "uart": lambda port: Uart(port=f"socket://127.0.0.1:{port}").link(retry_min_s=5.0),
     "slcan": lambda port: Can(interface="slcan", channel=f"socket://127.0.0.1:{port}", node=1).link(),
     "rfc2217": lambda port: Uart(port=f"rfc2217://127.0.0.1:{port}").link(retry_min_s=5.0),

@@ -1,0 +1,45 @@
+"""A program whose socket the kernel connects to itself, on a machine with two ports, goes on to its peer."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.system.namespaces import why_not
+
+WHY_NOT = why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+FEW_PORTS = "ip link set lo up; echo 40000 40001 > /proc/sys/net/ipv4/ip_local_port_range; exec"
+PROGRAM = """
+import socket, sys, time
+from buscoupler import Bus, LinkError
+
+def listening(url):
+    for _ in range(500):
+        try:
+            return Bus(listen=url)
+        except LinkError:  # at the moment the port is that of a dial
+            time.sleep(0.01)
+    sys.exit("the port was never free")
+
+with socket.create_connection((sys.argv[1], 40000)) as probe:
+    assert probe.getsockname() == probe.getpeername(), "this kernel chose another port"
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+url = f"tcp://{sys.argv[2]}:40000"
+with Bus(dial=url, retry_min_s=0.01, retry_max_s=0.02) as bus:
+    bus.send(("a", "b"), b"to itself")
+    assert not bus.peers, bus.peers
+    with listening(url) as other:
+        assert bus.wait_peers(1, 30) and other.wait_peers(1, 30)
+        other.send(("a", "b"), b"of the other")
+        print(bus.recv(30).data)
+"""
+
+
+@pytest.mark.parametrize("hosts", [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_of_a_bus(hosts: tuple[str, str]) -> None:
+    words = ["unshare", "--net", "sh", "-c", f'{FEW_PORTS} "$@"', "sh", sys.executable, "-c", PROGRAM, *hosts]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("b'of the other'\n", "")
