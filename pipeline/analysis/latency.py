@@ -60,7 +60,7 @@ def _at_one_clock(good: "DataFrame", rows: "DataFrame", runs: Sequence[Run]) -> 
     """Give rows of each gateway the times of the clock that it had for longest."""
     if len({run.gateway for run in runs}) < 2:
         return good
-    parts = restarts.parts_of(runs, steps.steps(rows))
+    parts = restarts.parts_of(runs, steps.steps(rows, runs).found)
     if not restarts.are_several(parts):
         return good
     pairs = restarts.planned_pairs(good, parts)

@@ -57,14 +57,64 @@ class Step(NamedTuple):
         return self.at_ns - self.was_ns
 
 
-def steps(rows: "DataFrame", near: Sequence[Near] | None = None) -> list[Step]:
-    """Find the steps, in the order of rows. `near` says between which rows there may be one, else a pass over
-    narrow columns does. Two more passes if there are such places."""
-    found = list(_jumps(rows, _bins(rows) if near is None else _bins_of(near)))
-    back = [one for one in found if one.by_ns < 0]
-    ahead = sorted((one for one in found if one.by_ns > 0), key=lambda one: -one.by_ns)[:_JUMPS_MOST]
-    judged = _judged(rows, [*back[:_JUMPS_MOST], *ahead])
-    return sorted(one for one in judged if one.by_ns < 0 or one.is_away is not None)
+class Steps(NamedTuple):
+    """All steps that were found. `ahead_ns` says for each run, by gateway and boot, how much the clock that is
+    taken as right is ahead of the one before the run's first step."""
+
+    found: Sequence[Step]
+    ahead_ns: Mapping[tuple[str, int], int]
+
+    def of(self, gateway: str, boot: int) -> list[Step]:
+        """Return the steps of a run, in the order of rows."""
+        return sorted(one for one in self.found if (one.gateway, one.boot) == (gateway, boot))
+
+    def by_now(self, one: Step) -> Step:
+        """Return a jump with the times that its rows have when these steps are corrected."""
+        some = self.of(one.gateway, one.boot)
+        if not some:
+            return one
+        ns = self.ahead_ns[one.gateway, one.boot] - sum(each.by_ns for each in some if each.seq <= one.seq)
+        return one._replace(was_ns=one.was_ns + ns, at_ns=one.at_ns + ns)
+
+    def also(self, some: Sequence[Step], runs: Sequence[Run]) -> "Steps":
+        """Return these steps and `some` more of one run."""
+        run, ahead_ns = (some[0].gateway, some[0].boot), dict(self.ahead_ns)
+        if run in ahead_ns:
+            ahead_ns[run] += sum(one.by_ns for one in some if one.is_away is False)
+        else:
+            ahead_ns[run] = _reference(some, runs)
+        return Steps([*self.found, *some], ahead_ns)
+
+
+def steps(rows: "DataFrame", runs: Sequence[Run], near: Sequence[Near] | None = None) -> Steps:
+    """Find the steps. `near` says between which rows there may be one, else a pass over narrow columns does.
+
+    Two more passes if there are such places. Each further step of a clock, and that of another one, is looked
+    for when the steps before are corrected, by one more pass: a clock that stepped twice agrees with no other
+    one near its second step.
+    """
+    jumps = list(_jumps(rows, _bins(rows) if near is None else _bins_of(near)))
+    back = [one for one in jumps if one.by_ns < 0]
+    ahead = sorted((one for one in jumps if one.by_ns > 0), key=lambda one: -one.by_ns)[:_JUMPS_MOST]
+    waiting, steps = sorted([*back[:_JUMPS_MOST], *ahead]), Steps((), {})
+    while some := _sure(_judged(corrected(rows, steps), waiting, steps), steps):
+        steps = steps.also(some, runs)
+        waiting = [one for one in waiting if one[:3] not in {one[:3] for one in some}]
+    return steps
+
+
+def _sure(judged: Iterable[Step], steps: Steps) -> list[Step]:
+    """Select jumps that are steps, of one run: all at once of one without a step before, else the next one.
+
+    That a clock went back is sure by itself; it waits for those that others tell of.
+    """
+    some = sorted(judged)
+    first = next((one for one in some if one.is_away is not None), None)
+    first = first or next((one for one in some if one.by_ns < 0), None)
+    if first is None or steps.of(first.gateway, first.boot):
+        return [first] if first else []
+    its = (one for one in some if one[:2] == first[:2])
+    return [one for one in its if one.by_ns < 0 or one.is_away is not None]
 
 
 def _numbers(rows: "DataFrame") -> "DataFrame":
@@ -120,10 +170,11 @@ def _timed_when_seen() -> "Column":
     return ~(received() & F.col("bus").startswith("can "))
 
 
-def _judged(rows: "DataFrame", jumps: Sequence[Step]) -> Iterator[Step]:
-    """Yield the jumps, with what frames that passed near them say."""
-    if not jumps:
+def _judged(rows: "DataFrame", waiting: Sequence[Step], steps: Steps) -> Iterator[Step]:
+    """Yield the jumps, with what frames that passed near them say: `rows` have the times of `steps`."""
+    if not waiting:
         return
+    jumps = [steps.by_now(one) for one in waiting]
     windows = [(n, one.gateway, *bounds) for n, one in enumerate(jumps) for bounds in _windows(one)]
     names = {"jump": int, "its": str, "from_ns": int, "to_ns": int}
     table = F.broadcast(local_table(rows.sparkSession, names, windows))
@@ -134,7 +185,7 @@ def _judged(rows: "DataFrame", jumps: Sequence[Step]) -> Iterator[Step]:
     for row in found.collect():
         seen[row.jump, row.own][row.content].append(row.ts_ns)
     for n, one in enumerate(jumps):
-        yield one._replace(is_away=is_away(seen[n, True], seen[n, False], one))
+        yield waiting[n]._replace(is_away=is_away(seen[n, True], seen[n, False], one))
 
 
 def _windows(one: Step) -> Iterator[tuple[int, int]]:
@@ -178,17 +229,15 @@ def _agreeing(own: Times, others: Times, shift_ns: int) -> int:
     return max(Counter(one // _WIDTH_NS for one in apart).values(), default=0)
 
 
-def corrected(rows: "DataFrame", found: Iterable[Step], runs: Sequence[Run]) -> "DataFrame":
+def corrected(rows: "DataFrame", steps: Steps) -> "DataFrame":
     """Give rows the times that clocks would have had without their steps: by the clock of the longest piece
     of each run that fits the times of other gateways."""
-    by_run: dict[tuple[str, int], list[Step]] = defaultdict(list)
-    for one in found:
-        by_run[one.gateway, one.boot].append(one)
     column = F.col("ts_ns")
-    for (gateway, boot), some in by_run.items():
+    for (gateway, boot), ahead_ns in steps.ahead_ns.items():
         is_its = (F.col("gateway") == gateway) & (F.col("boot") == boot)
-        column = F.when(is_its, F.col("ts_ns") + _shift(some, _reference(some, runs))).otherwise(column)
-    return rows.withColumn("ts_ns", column)
+        shift = _shift(steps.of(gateway, boot), ahead_ns)
+        column = F.when(is_its, F.col("ts_ns") + shift).otherwise(column)
+    return rows.withColumn("ts_ns", column) if steps.found else rows
 
 
 def _shift(some: Sequence[Step], ahead_ns: int) -> "Column":
