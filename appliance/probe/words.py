@@ -22,7 +22,10 @@ TYPES = {
     "bridge": frame.BRIDGE,
 }
 
-_HINTS: Final = {FD_ON_CLASSIC: "add fd=true to the endpoint"}
+_HINTS: Final = {
+    FD_ON_CLASSIC: "add fd=true to the endpoint",
+    "not sent here": "what may leave stands in the endpoint, as &send=...",
+}
 
 
 def type_of(word: str) -> int:

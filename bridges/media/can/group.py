@@ -6,6 +6,7 @@ Source: python-can 4.6, can/interfaces/udp_multicast.
 
 import socket
 from collections.abc import Mapping, Sequence
+from errno import ENODEV
 from operator import index
 from struct import pack
 from typing import Any, ClassVar, Final
@@ -87,6 +88,17 @@ def _frame_of(told: Mapping[str, Any]) -> CanFrame | None:
     return identifier | kind, bytes(size) if is_remote else data, marks
 
 
+def _without_route(error: OSError, family: int, group: str) -> OSError:
+    """Return what to raise for a group that was not joined: a machine without a route there has no way to
+    choose an interface, and the kernel's words, no such device, say nothing of that."""
+    if error.errno != ENODEV:
+        return error
+    ip = "ip -6" if family == socket.AF_INET6 else "ip"
+    return OSError(
+        f"there is no route to {group}: run {ip} route add {group} dev INTERFACE (lo: this machine)"
+    )
+
+
 class GroupBus(OwnBus):
     """An open socket in the group `channel`, IPv4 or IPv6, at a port; datagrams pass `hop_limit` routers.
 
@@ -111,7 +123,10 @@ class GroupBus(OwnBus):
         widen(sock)
         hear_own(sock)
         sock.bind(("", port))
-        sock.setsockopt(*_JOIN[family], socket.inet_pton(family, self.address[0]) + pack("@I", 0))
+        try:
+            sock.setsockopt(*_JOIN[family], socket.inet_pton(family, self.address[0]) + pack("@I", 0))
+        except OSError as error:
+            raise _without_route(error, family, group) from error
 
     def port(self) -> Port:
         return GroupPort(self)

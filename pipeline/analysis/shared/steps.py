@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """All steps that were found. `ahead_ns` says for each run, by gateway and boot, how much the clock that is
+    """All steps that were found. `ahead_ns` says for each run, by gateway and boot, how far the clock that is
     taken as right is ahead of the one before the run's first step."""
 
     found: Sequence[Step]

@@ -12,6 +12,7 @@ from bridges.items import FD_ON_CLASSIC
         ({}, ""),
         ({"queue full": 1, "aged out": 2}, "2 aged out, 1 queue full"),
         ({FD_ON_CLASSIC: 3}, f"3 {FD_ON_CLASSIC}: add fd=true to the endpoint"),
+        ({"not sent here": 1}, "1 not sent here: what may leave stands in the endpoint, as &send=..."),
         ({FD_ON_CLASSIC: 3, "stale": 1}, f"3 {FD_ON_CLASSIC}, 1 stale: add fd=true to the endpoint"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A program whose socket the kernel connects to itself, on a machine with two ports, goes on to its peer."""
+"""A machine that has two ports, or no route: programs go on, or say what to do."""
 
 import subprocess
 import sys
@@ -36,6 +36,24 @@ with Bus(dial=url, retry_min_s=0.01, retry_max_s=0.02) as bus:
         other.send(("a", "b"), b"of the other")
         print(bus.recv(30).data)
 """
+
+
+JOIN = """
+import sys
+from bridges.media.can.group import GroupBus
+try:
+    GroupBus(sys.argv[1])
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("group", "word"), [("239.74.163.2", "ip"), ("ff15::74", "ip -6")])
+def test_of_a_group_without_a_route(group: str, word: str) -> None:
+    words = ["unshare", "--net", sys.executable, "-c", JOIN, group]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(f"there is no route to {group}: run {word} route add {group} dev ")
+    assert not done.stderr
 
 
 @pytest.mark.parametrize("hosts", [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
