@@ -40,10 +40,10 @@ def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
     return next(iter(get_close_matches(word[:_LONGEST], sorted(known), cutoff=likeness)), "")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "right"?`, or the known words if none is similar; "" if none are known."""
+def nearest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
+    """Return `; did you mean "right"?`, or the known words if none is so like it; "" if none are known."""
     words = sorted(known)
-    if near := closest(word, words):
+    if near := closest(word, words, likeness):
         return f'; did you mean "{near}"?'
     return f"; known here: {', '.join(words[:_LISTED])}" if words else ""
 

@@ -44,6 +44,7 @@ from topologies.loading.mappings import (
     written_beside,
     wrong_keys,
 )
+from topologies.loading.meant import hinted
 from topologies.loading.references import References
 from topologies.loading.scalars import TAGS, WORDS, constructed, is_null, kind_of, kinds_of, unclear_in
 
@@ -308,7 +309,7 @@ class Reader:
             self._wrong(key, _join(path, name), str(e))
             return None
         words = [*known, *(choice[1].kinds.all() if choice else ())]
-        hint = known_elsewhere(name) or nearest(name, [*words, *(self._on if self._at is not None else ())])
+        hint = known_elsewhere(name) or hinted(name, words, self._on if self._at is not None else ())
         if holder := holder_of(name, cls, keys):
             hint = f"; write it in {holder}: {holder}: {{{name}: ...}}"
         elif self._outside and (beside := written_beside(name, self._outside[-1][0])):
