@@ -43,7 +43,6 @@ MADE: dict[str, Callable[[int], Any]] = {
         retry_min_s=5.0
     ),
     "uart": lambda port: Uart(port=f"socket://127.0.0.1:{port}").link(retry_min_s=5.0),
-    "slcan": lambda port: Can(interface="slcan", channel=f"socket://127.0.0.1:{port}", node=1).link(),
     "rfc2217": lambda port: Uart(port=f"rfc2217://127.0.0.1:{port}").link(retry_min_s=5.0),
 }
 
