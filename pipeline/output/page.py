@@ -181,7 +181,7 @@ def _signals(parts: "Mapping[str, Sequence[Row]]") -> str:
             continue
         name = f"{row.pattern}/{row.signal}{f' ({row.unit})' if row.unit else ''}, {row.gateway}, {row.bus}"
         at = max(0.0, (row.start_ns - begin) / 1e9 + seconds / 2)
-        series[name].append(svg.Level(at, row.mean, row.min, row.max))
+        series[name].append(svg.Level(at, row.mean, row.min, row.max, row.rows))
     lost = [(row.start_ns, row.start_ns + seconds * 1e9, svg.RED, row.kind) for row in parts["faults"]]
     gone = [(row.start_ns, row.end_ns, svg.COLORS[1], row.hub) for row in parts["failovers"]]
     marks = [

@@ -18,6 +18,7 @@ _VALUE: Final = 90  # room for a value beside a bar
 _NAME_MOST: Final = 120  # characters that fit into a line
 _SEGMENT_MOST: Final = 42  # into a segment's box
 _GRAPH_MOST: Final = 62  # into a bridge's
+_ROUNDED: Final = 0.9995  # of 1, is written as 1 with three digits
 RED: Final = "#c2271a"
 _RED_TEXT: Final = f' fill="{RED}" font-weight="600"'
 
@@ -38,12 +39,13 @@ class Joint(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A signal in a window of time: its mean, least and greatest value at a second."""
+    """A signal in a window of time: its mean, least and greatest value at a second, of `rows` values."""
 
     second: float
     mean: float
     low: float
     high: float
+    rows: int = 1
 
 
 class TimeMark(NamedTuple):
@@ -95,7 +97,7 @@ def levels(
     """Draw named series one below the other, each in its own range, over one axis of `length` seconds.
 
     `ends` label the axis. Marks go through all series. A series is broken where it has no level for `pause`,
-    and for twice as long as is usual in it.
+    and, if a level is rarely of several values, for twice as long as is usual in it.
     """
     if not series:
         return ""
@@ -137,8 +139,11 @@ def _levels(
 
 
 def _usual(some: Sequence[Level]) -> float:
-    """Return the usual time between two levels: the median."""
-    return median(b.second - a.second for a, b in pairwise(some)) if len(some) > 1 else 0.0
+    """Return the usual time between two levels: the median; 0 if levels are of several values, for then it
+    is shorter than a level, however few there are."""
+    if len(some) < 2 or median(one.rows for one in some) > 1:
+        return 0.0
+    return median(b.second - a.second for a, b in pairwise(some))
 
 
 def _unbroken(some: Sequence[Level], pause: float) -> Iterator[list[Level]]:
@@ -288,8 +293,12 @@ def ceiling(value: float) -> float:
 
 
 def short(value: float) -> str:
-    """Shorten a number: 1234567 is 1.23M."""
+    """Shorten a number: 1234567 is 1.23M. It has nine characters at most, which is what an axis has room
+    for."""
+    size = abs(value) / _ROUNDED
+    if size and not 1e-4 <= size < 1e12:
+        return f"{value:.2g}"
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
+        if size >= limit:
             return f"{value / limit:.3g}{letter}"
     return f"{value:.3g}"

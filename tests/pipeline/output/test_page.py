@@ -3,7 +3,9 @@
 import re
 from itertools import pairwise
 
+import hypothesis
 import pytest
+from hypothesis.strategies import floats
 
 pytest.importorskip("pyspark")
 
@@ -117,10 +119,10 @@ def test_tokens_are_names_and_else_hex() -> None:
     assert "<td>fridge/0x473f888b</td>" in page("/capture", GREEN, parts(last=last), Names(["fridge"]))
 
 
-def level(seconds: float, signal: str, mean: float = 5.0) -> Row:
+def level(seconds: float, signal: str, mean: float = 5.0, rows: int = 3) -> Row:
     place = {"gateway": "gw", "bus": "can can0", "pattern": "car/Engine", "signal": signal, "unit": "rpm"}
     at = BEGIN_NS + int(seconds * 1e9)
-    return Row(start_ns=at, **place, rows=3, mean=mean, min=mean - 1, max=mean + 1)
+    return Row(start_ns=at, **place, rows=rows, mean=mean, min=mean - 1, max=mean + 1)
 
 
 def test_signals_stand_one_below_the_other_with_losses_and_takeovers_on_their_axis() -> None:
@@ -150,10 +152,32 @@ def test_a_signal_that_stands_still_has_its_value_once() -> None:
 
 def test_a_signal_that_is_rare_is_a_line_and_a_lone_value_a_dot() -> None:
     seconds = {"Slow": (0.5, 4.5, 8.5), "Broken": (0.5, 0.6, 0.7, 0.8, 5.0, 8.5)}
-    given = parts(signals=[level(at, name, at) for name, times in seconds.items() for at in times])
+    given = parts(signals=[level(at, name, at, 1) for name, times in seconds.items() for at in times])
     text = page("here", GREEN, given, Names())
     assert sorted(map(len, polylines(text))) == [1, 1, 3, 4]
     assert text.count("<circle") == 2
+
+
+@pytest.mark.parametrize("seconds", [(1.0, 9.0), (1.0, 9.0, 9.1), (1.0, 5.0, 9.0)])
+def test_a_busy_signal_is_broken_where_it_paused_however_few_its_windows_are(
+    seconds: tuple[float, ...],
+) -> None:
+    text = page("here", GREEN, parts(signals=[level(at, "Rpm", at) for at in seconds]), Names())
+    assert len(polylines(text)) == sum(b - a > 1 for a, b in pairwise(seconds)) + 1
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(1234567, "1.23M"), (999.9, "1k"), (999999.0, "1M"), (3.4028e38, "3.4e+38"), (0.0, "0"),
+     (-0.25, "-0.25"), (1e12, "1e+12"), (9.994e-5, "0.0001"), (255, "255")],
+)  # fmt: skip
+def test_a_number_at_an_axis_is_short(number: float, shown: str) -> None:
+    assert svg.short(number) == shown
+
+
+@hypothesis.given(floats(allow_nan=False, allow_infinity=False))
+def test_every_number_at_an_axis_has_room(number: float) -> None:
+    assert len(svg.short(number)) <= 9
 
 
 def test_what_a_capture_has_nothing_of_is_one_line_at_the_end() -> None:
