@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.shared.chosen import of_first, with_first
+from pipeline.analysis.shared.chosen import least, most, of_first, with_first
 from pipeline.signals.blocks import KEYS
 from pipeline.signals.conditions import Condition
 from pipeline.signals.episodes import GAP, OUTSIDE, SEEN
@@ -35,8 +35,10 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
     pause = F.greatest(F.col("first_ns") - before, F.lit(0).cast("bigint"))
     every = Window.partitionBy(*KEYS)
     mean = F.sum(F.col("mean") * F.col("numbers")).over(every) / F.sum("numbers").over(every)
-    most = {f"most_{name}": F.max(name).over(every) for name in ("pause_ns", "longest_ns")}
-    each = sums.withColumns({"before_ns": before, "pause_ns": pause, "mean_of_all": mean}).withColumns(most)
+    longest = {f"most_{name}": F.max(name).over(every) for name in ("pause_ns", "longest_ns")}
+    each = sums.withColumns({"before_ns": before, "pause_ns": pause, "mean_of_all": mean}).withColumns(
+        longest
+    )
     apart = F.col("mean") - F.col("mean_of_all")
     found = (
         with_first(each, "is_last", KEYS, *_latest())
@@ -45,10 +47,10 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
             F.sum("rows").alias("rows"),
             F.min("first_ns").alias("first_ns"),
             F.max("last_ns").alias("last_ns"),
-            *of_first("is_last", *_LAST),
-            F.min("min").alias("min"),
+            *_last(),
+            least("min").alias("min"),
             F.first("mean_of_all").alias("mean"),
-            F.max("max").alias("max"),
+            most("max").alias("max"),
             F.sum("numbers").alias("numbers"),
             (F.sum("m2") + F.sum(F.col("numbers") * apart * apart)).alias("m2"),
             F.sum("nans").alias("nans"),
@@ -65,6 +67,11 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
 
 def _latest() -> "list[Column]":
     return [F.desc(name) for name in ("last_ns", *_LAST)]
+
+
+def _last() -> "list[Column]":
+    number, text = _LAST
+    return [most(F.when(F.col("is_last"), F.col(number))).alias(number), *of_first("is_last", text)]
 
 
 def _start_of(length: str, start: str) -> "Column":
@@ -131,8 +138,8 @@ def _joined(parts: "DataFrame") -> "DataFrame":
         F.min("start_ns").alias("start_ns"),
         F.max("end_ns").alias("end_ns"),
         F.sum("rows").alias("rows"),
-        F.min("min").alias("min"),
-        F.max("max").alias("max"),
+        least("min").alias("min"),
+        most("max").alias("max"),
     )
     return found.withColumn("kind", F.lit(OUTSIDE)).select(*_EPISODE)
 
@@ -146,9 +153,9 @@ def resampled(bins: "DataFrame") -> "DataFrame":
         .agg(
             F.sum("rows").alias("rows"),
             (F.sum("sum") / F.sum(F.when(F.col("numbers") > 0, F.col("numbers")))).alias("mean"),
-            F.min("min").alias("min"),
-            F.max("max").alias("max"),
-            *of_first("is_last", *_LAST),
+            least("min").alias("min"),
+            most("max").alias("max"),
+            *_last(),
         )
     )
 
@@ -157,12 +164,12 @@ def busiest(windows: "DataFrame", count: int) -> "DataFrame":
     """Choose the windows of the signals with most values that are numbers, in the order of time. A signal
     that changes comes before all that do not, then one with a unit: counters and checksums have none."""
     known = windows.where(F.col("mean").isNotNull())
-    changes = (F.max("max") > F.min("min")).alias("changes")
+    changes = (most("max") > least("min")).alias("changes")
     measured = (F.max(F.length("unit")) > 0).alias("measured")
     sums = known.groupBy(*KEYS).agg(changes, measured, F.sum("rows").alias("all"))
     order = [F.desc(name) for name in ("changes", "measured", "all")]
-    most = sums.orderBy(*order, *KEYS).limit(count)
-    found = known.join(F.broadcast(most), list(KEYS))
+    chosen = sums.orderBy(*order, *KEYS).limit(count)
+    found = known.join(F.broadcast(chosen), list(KEYS))
     return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
 
 

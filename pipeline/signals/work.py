@@ -234,6 +234,7 @@ class Bins(Work):
         with np.errstate(all="ignore"):
             least = np.fmin.reduceat(column.numbers, firsts)
             most = np.fmax.reduceat(column.numbers, firsts)
+            sums = np.add.reduceat(zeros, firsts)
         none = counts == 0
         texts = (
             pa.nulls(len(firsts), pa.string()) if column.texts is None else column.texts.take(pa.array(lasts))
@@ -243,7 +244,7 @@ class Bins(Work):
             pa.array(bins[firsts] * self.width_ns),
             pa.array(lasts - firsts + 1),
             pa.array(counts),
-            pa.array(np.add.reduceat(zeros, firsts), mask=none),
+            pa.array(sums, mask=none),
             pa.array(least, mask=none),
             pa.array(most, mask=none),
             pa.array(column.ts_ns[lasts]),

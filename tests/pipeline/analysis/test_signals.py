@@ -1,5 +1,6 @@
 """The sums of signals, of batches that come in any order."""
 
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from pipeline.analysis.signals import busiest, signals
+from pipeline.analysis.signals import busiest, episodes, resampled, signals
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.signals.blocks import KEYS
+from pipeline.signals.episodes import EPISODES, OUTSIDE
+from pipeline.signals.work import BINS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,3 +80,54 @@ def test_of_signals_that_change_those_with_a_unit_come_before_counters_and_check
     assert {row.signal for row in found} == {"speed"}
     found = busiest(spark.createDataFrame([*counter, *speed, *still], _WINDOWS), 2).collect()
     assert {row.signal for row in found} == {"speed", "counter"}
+
+
+def sums(value: float, other: float) -> dict[str, Any]:
+    return {
+        **batch(100, 105),
+        "last": value,
+        "min": min(value, other),
+        "mean": value,
+        "max": max(value, other),
+    }
+
+
+def run(value: float, other: float) -> dict[str, Any]:
+    ends = {"kind": OUTSIDE, "start_ns": 1, "end_ns": 2, "rows": 2, "is_first": 0, "is_last": 0}
+    return {**dict.fromkeys(KEYS, "a"), **ends, "min": min(value, other), "max": max(value, other)}
+
+
+def bin_of(value: float, other: float) -> dict[str, Any]:
+    ends = {
+        "start_ns": 0,
+        "rows": 2,
+        "numbers": 2,
+        "sum": value,
+        "last_ns": 1,
+        "last": value,
+        "last_text": None,
+    }
+    return {**dict.fromkeys(KEYS, "a"), **ends, "min": min(value, other), "max": max(value, other)}
+
+
+def typed(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+@pytest.mark.engines(SPARK, SAIL)
+@pytest.mark.parametrize(("value", "other"), [(inf, inf), (-inf, -inf), (inf, -inf), (inf, 5.0), (-inf, 5.0)])
+def test_what_is_infinite_stays_so(spark: "SparkSession", value: float, other: float) -> None:
+    low, high = min(value, other), max(value, other)
+    (found,) = signals(spark.createDataFrame([sums(value, other)], _SCHEMA), 1.0).collect()
+    assert (found.min, found.max, found["last"]) == (low, high, value)
+    (found,) = episodes(spark.createDataFrame([run(value, other)], typed(EPISODES)), 1.0).collect()
+    assert (found.min, found.max) == (low, high)
+    (found,) = resampled(spark.createDataFrame([bin_of(value, other)], typed(BINS))).collect()
+    assert (found.min, found.max, found["last"]) == (low, high, value)
+
+
+@pytest.mark.engines(SPARK, SAIL)
+def test_a_signal_that_is_always_infinite_does_not_change(spark: "SparkSession") -> None:
+    rows = [*windows("still", 900, inf, inf), *windows("slow", 2, 0.5, 1.0)]
+    (*_, found) = busiest(spark.createDataFrame(rows, _WINDOWS), 1).collect()
+    assert found.signal == "slow"

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.signals.blocks import Block
+from pipeline.signals.episodes import Episodes
 from pipeline.signals.work import BINS, LONG, SUMS, Bins, Long, Sums, Work, ddl, schema
 from tests.pipeline.signals.signals_support import MS, START_NS
 
@@ -88,6 +89,18 @@ def test_windows_are_those_of_a_loop() -> None:
         assert row["sum"] == (pytest.approx(sum(numbers)) if numbers else None)
         last = some[-1][2]
         assert row["last_text"] == (last if isinstance(last, str) else None)
+
+
+@pytest.mark.parametrize("work", [Sums(1500), Bins(MS), Episodes(1500)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "values", [[1.7e308] * 3, [float("inf"), float("-inf")], [float("nan")] * 2, [5e-324]]
+)
+def test_numbers_at_the_end_of_their_range_are_no_warning(
+    work: Work, values: list[Value], recwarn: pytest.WarningsRecorder
+) -> None:
+    with np.errstate(all="warn"):
+        list(work([block(values, [0.0] * len(values))]))
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("work", [Long(), Sums(1500), Bins(MS)], ids=lambda one: type(one).__name__)
