@@ -1,5 +1,7 @@
-"""The rows of a capture as views for SQL: frames, ledgers and events, with names instead of tokens."""
+"""The rows of a capture as views for SQL: frames, ledgers, events and items on wires, with names instead of
+tokens."""
 
+from socket import CAN_EFF_FLAG, CAN_EFF_MASK, CAN_ERR_FLAG, CAN_RTR_FLAG
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 
 _NAMES_MOST: Final = 2_000
 """Names in a plan. Above that, patterns are in hex: a plan with many takes longer than the query."""
+
+
+_LITTLE: Final = ", ".join(f"substr(in_hex, {place}, 2)" for place in (7, 5, 3, 1))
 
 
 def time(column: str = "ts_ns") -> "Column":
@@ -51,6 +56,23 @@ def of_events(rows: "DataFrame") -> "DataFrame":
     """Return what the candidates of bridges told."""
     found = rows.where(F.col("kind") == Kind.EVENT.value)
     return found.select("ts_ns", time(), "gateway", "hub", F.col("reason").alias("event"), "date")
+
+
+def of_wires(rows: "DataFrame") -> "DataFrame":
+    """Return the items on wires. Frames of CAN have a `can_id`, but not those of errors, whether it
+    `is_extended`, and `data`; to what is none, these are null."""
+    found = rows.where(F.col("kind") == Kind.WIRE.value)
+    head = found.withColumn("in_hex", F.when(F.col("reason") == "frames", F.hex("payload")))
+    whole = head.withColumn("word", F.expr(f"cast(conv(concat({_LITTLE}), 16, 10) AS BIGINT)"))
+    count = "cast(conv(substr(in_hex, 9, 2), 16, 10) AS INT)"
+    return whole.select(
+        "ts_ns", time(), "gateway", "hub", "bus", F.col("peer").alias("link"), "dir",
+        F.col("reason").alias("items"),
+        F.expr(f"CASE WHEN word & {CAN_ERR_FLAG} = 0 THEN word & {CAN_EFF_MASK} END AS can_id"),
+        F.expr(f"word & {CAN_EFF_FLAG} <> 0 AS is_extended"),
+        F.expr(f"CASE WHEN word & {CAN_RTR_FLAG} = 0 THEN unhex(substr(in_hex, 17, 2 * {count})) END AS data"),
+        "payload", "date",
+    )  # fmt: skip
 
 
 def of_signals(values: "DataFrame") -> "DataFrame":

@@ -20,7 +20,7 @@ from pipeline.output.names import titled
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-VIEWS: Final = ("frames", "signals", "events", "ledgers", "findings")
+VIEWS: Final = ("frames", "signals", "wires", "events", "ledgers", "findings")
 _DOUBLED: Final = re.compile(
     r"--[^\n]*|/\*.*?\*/|`[^`]*`|\b[rR](?P<raw>['\"]).*?(?P=raw)"
     r"|(?P<text>(?P<quote>['\"])(?:\\.|(?P=quote){2}|(?!(?P=quote)|\\).)*(?P=quote))",
@@ -123,6 +123,12 @@ def _frames(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
     return views.of_frames(capture.rows(), capture.names)
 
 
+def _wires(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    from pipeline.analysis import views
+
+    return views.of_wires(capture.rows())
+
+
 def _events(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
     from pipeline.analysis import views
 
@@ -150,7 +156,8 @@ def _findings(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
 
 
 _MAKERS: "Final[dict[str, Callable[[argparse.Namespace, OpenCapture], DataFrame]]]" = {
-    "frames": _frames, "signals": _signals, "events": _events, "ledgers": _ledgers, "findings": _findings,
+    "frames": _frames, "signals": _signals, "wires": _wires, "events": _events, "ledgers": _ledgers,
+    "findings": _findings,
 }  # fmt: skip
 
 
@@ -199,7 +206,7 @@ def _typed() -> Iterator[str]:
 
 JOB: Final = Job(
     name="sql",
-    help="ask a capture by Spark SQL: views frames, signals, events, ledgers and findings",
+    help="ask a capture by Spark SQL: views frames, signals, wires, events, ledgers and findings",
     examples=("buscoupler pipeline sql capture -e 'SELECT count(*) FROM frames'",),
     options=(
         option(

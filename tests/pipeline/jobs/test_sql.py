@@ -5,6 +5,7 @@ import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from socket import CAN_EFF_FLAG, CAN_ERR_FLAG, CAN_RTR_FLAG
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,9 +63,28 @@ def test_each_view_can_be_asked(
     assert run(spark, root, *queries, *more) == 0
     *counts, one = answers(capsys.readouterr().out)
     assert {row["view"]: row["n"] for row in counts} == {
-        "frames": 8, "signals": 12, "events": 0, "ledgers": 0, "findings": 0,
+        "frames": 8, "signals": 12, "wires": 0, "events": 0, "ledgers": 0, "findings": 0,
     }  # fmt: skip
     assert one["pattern"] in ("car/0x00000200", "tank/level")
+
+
+def test_frames_on_a_wire_have_their_identifier_and_data(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    identifiers = 0x123, 0x18FEF100 | CAN_EFF_FLAG, 0x7FF | CAN_RTR_FLAG, 4 | CAN_ERR_FLAG, 0x200, 0
+    data = b"\x11\x22", bytes(range(8)), b"", bytes(8), bytes(range(64)), b""
+    capture_of(tmp_path, {"gw-a": list(map(Seen, range(6), identifiers, data))}, 1)
+    written(tmp_path, CAR)
+    query = "SELECT can_id, is_extended, hex(data) AS data, items FROM wires ORDER BY ts_ns"
+    assert run(spark, tmp_path, "-e", query) == 0
+    assert [tuple(row.values()) for row in answers(capsys.readouterr().out)] == [
+        (0x123, False, "1122", "frames"),
+        (0x18FEF100, True, "0001020304050607", "frames"),
+        (0x7FF, False, None, "frames"),
+        (None, False, bytes(8).hex(), "frames"),
+        (0x200, False, bytes(range(64)).hex().upper(), "frames"),
+        (0, False, "", "frames"),
+    ]
 
 
 def test_each_column_is_there_and_times_are_utc(
