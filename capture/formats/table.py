@@ -156,6 +156,8 @@ def format_of(name: str, head: bytes) -> Format:
         return told
     found = by_name(name)
     if found is None or not found.reads or found.signs:
+        if not head:
+            raise CaptureError(f"{name}: empty, so its format is not known")
         known = ", ".join(one.key for one in FORMATS if one.reads)
         raise CaptureError(f"{name}: not a file of a format that is read: {known}; --format names one")
     return found

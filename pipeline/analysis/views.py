@@ -64,13 +64,13 @@ def of_wires(rows: "DataFrame") -> "DataFrame":
     found = rows.where(F.col("kind") == Kind.WIRE.value)
     head = found.withColumn("in_hex", F.when(F.col("reason") == "frames", F.hex("payload")))
     whole = head.withColumn("word", F.expr(f"cast(conv(concat({_LITTLE}), 16, 10) AS BIGINT)"))
-    count = "cast(conv(substr(in_hex, 9, 2), 16, 10) AS INT)"
+    data = "unhex(substr(in_hex, 17, 2 * cast(conv(substr(in_hex, 9, 2), 16, 10) AS INT)))"
     return whole.select(
         "ts_ns", time(), "gateway", "hub", "bus", F.col("peer").alias("link"), "dir",
         F.col("reason").alias("items"),
         F.expr(f"CASE WHEN word & {CAN_ERR_FLAG} = 0 THEN word & {CAN_EFF_MASK} END AS can_id"),
         F.expr(f"word & {CAN_EFF_FLAG} <> 0 AS is_extended"),
-        F.expr(f"CASE WHEN word & {CAN_RTR_FLAG} = 0 THEN unhex(substr(in_hex, 17, 2 * {count})) END AS data"),
+        F.expr(f"CASE WHEN word & {CAN_RTR_FLAG} = 0 THEN {data} END AS data"),
         "payload", "date",
     )  # fmt: skip
 

@@ -48,7 +48,12 @@ def test_what_needs_a_directory_that_stays_says_how_to_get_one(tmp_path: Path) -
 
 
 def test_a_file_of_no_format_is_one_line_before_an_engine_starts(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("nothing")
-    with pytest.raises(CaptureError, match="not a file of a format that is read"):
-        with field.imported(asked(tmp_path / "x"), False, print, print):
-            pass
+    for name, text, told in (
+        ("x", "nothing", "not a file of a format that is read"),
+        ("x", "", "empty"),
+        ("x.blf", "", "empty"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(CaptureError, match=f"{name}: {told}"):
+            with field.imported(asked(tmp_path / name), False, print, print):
+                pass
