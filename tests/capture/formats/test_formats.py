@@ -360,7 +360,7 @@ def test_frames_in_no_order_at_midnight_keep_their_own(form: Format, tmp_path: P
 
 def test_what_is_no_file_of_the_field_is_one_clear_line(tmp_path: Path) -> None:
     for name, data in (("x.dat", b"hello"), ("x.blf", b"hello"), ("x", b""), ("x.pcap", b"\0" * 50)):
-        with pytest.raises(CaptureError, match="not a|: empty,"):
+        with pytest.raises(CaptureError, match=r"not a|: empty,"):
             imported(put(tmp_path / name, data), tmp_path / "d", "car")
     with pytest.raises(CaptureError, match="No such file"):
         imported(tmp_path / "nothing.log", tmp_path / "d", "car")
