@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.helpers import ROOT, guard
-from tests.helpers.patience import Timeouts
 from tests.helpers.reports import Results
 from tests.helpers.rooms import turn
 from tests.helpers.sharing import import_in_turn, import_without_asammdf
@@ -37,7 +36,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     guard.install()
-    config.pluginmanager.register(Timeouts())
     if config.getoption("quick"):
         _without_constants()
     if hasattr(config, "workerinput"):

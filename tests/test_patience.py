@@ -1,14 +1,11 @@
 """Limits of tests: what hangs is ended by them, and what only has no turn is not."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.helpers import ROOT
 from tests.helpers.patience import SLICE_S, Patience, Turns, turns
 from tests.helpers.peers import until, wait
 
@@ -90,37 +87,3 @@ async def test_a_wait_for_what_never_comes_ends() -> None:
         await until(lambda: False, 0.01, "the ferry")
     with pytest.raises(TimeoutError, match=r"it did not come within 0\.01 s"):
         wait(lambda: False, 0.01)
-
-
-PLUGIN: Final = """\
-from tests.helpers.patience import Timeouts
-
-def pytest_configure(config):
-    config.pluginmanager.register(Timeouts())
-"""
-HANGS: Final = """\
-import os, signal, socket, threading
-import pytest
-
-@pytest.mark.timeout(0.1)
-def test_it() -> None:
-    (one, _), (reads, _) = socket.socketpair(), os.pipe()
-    taken = threading.Lock()
-    taken.acquire()
-    while True:
-        {call}
-
-def test_the_next_one() -> None: ...
-"""
-
-
-@pytest.mark.parametrize("call", ["signal.pause()", "os.read(reads, 1)", "one.recv(1)", "taken.acquire()"])
-def test_a_test_that_hangs_is_ended_and_the_next_one_runs(call: str, tmp_path: Path) -> None:
-    """A call of the kernel that went on by itself after a signal once had no limit."""
-    (tmp_path / "test_hangs.py").write_text(HANGS.replace("{call}", call))
-    (tmp_path / "conftest.py").write_text(PLUGIN)
-    words = ["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", "-c", os.devnull, str(tmp_path)]
-    here = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, *words], env=here, capture_output=True, text=True)
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "Timeout (>0.1s) from pytest-timeout" in done.stdout

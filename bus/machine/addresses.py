@@ -38,13 +38,11 @@ def refuse_itself(sock: socket.socket) -> None:
     Who dials a port of this machine at which nobody listens gets that port as its own once in some thousand
     times, and is connected: it would hear all that it says, and keep the port from who is to listen there.
     """
-    if sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
     try:
-        is_itself = sock.getsockname() == sock.getpeername()
+        own, other = sock.getsockname(), sock.getpeername()
     except OSError:  # not connected yet, or no more
         return
-    if is_itself:
+    if own and own == other:  # ends of a pair have no address
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 

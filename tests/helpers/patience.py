@@ -1,4 +1,4 @@
-"""How long a test may take: the time in which what it waits for had a processor, and not that without one.
+"""How long a test may wait: the time in which what it waits for had a processor, and not that without one.
 
 A machine with much to do gives a process its turns late, by seconds or by minutes in all. That is no fault of
 a test, and a longer limit would only move it. The kernel tells of each thread for how long it could have run
@@ -6,16 +6,10 @@ and had no turn; what hangs could not run, so its limit comes as soon as ever.
 """
 
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import current_thread, main_thread
-from time import monotonic
-from types import FrameType
-from typing import Any, Final, NamedTuple
-
-import pytest
+from typing import Final, NamedTuple
 
 SLICE_S: Final = 5.0
 """How often the kernel is asked at least: what has ended since then tells nothing any more."""
@@ -52,7 +46,7 @@ def _threads(process: int, proc: Path) -> Iterator[Path]:
 
 
 class Patience:
-    """What is left of a limit, for a test or for one thing that it waits for."""
+    """What is left of the limit of one thing that a test waits for."""
 
     def __init__(self, limit_s: float, proc: Path = _PROC) -> None:
         self.left_s, self._slice_s = limit_s, min(SLICE_S, limit_s / SLICES)
@@ -77,50 +71,3 @@ class Patience:
         if thread in self._seen:
             return now.late_s - self._seen[thread].late_s
         return passed_s * now.late_s / max(now.ran_s + now.late_s, 1e-9)
-
-
-class Timer:
-    """A real timer of this process that calls `expired` in its main thread when a limit is over."""
-
-    def __init__(self, limit_s: float, expired: Callable[[], object]) -> None:
-        self._patience, self._expired = Patience(limit_s), expired
-        signal.signal(signal.SIGALRM, self._look)  # ends calls of the kernel: one that goes on sees no look
-        self._go_on()
-
-    def _go_on(self) -> None:
-        self._asked_s = monotonic()
-        signal.setitimer(signal.ITIMER_REAL, self._patience.next_s)
-
-    def _look(self, number: int, frame: FrameType | None) -> None:
-        if self._patience.is_over(monotonic() - self._asked_s):
-            self._expired()
-        else:
-            self._go_on()
-
-    def cancel(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-
-
-class Timeouts:
-    """The plugin by which the limits of tests, which pytest-timeout has, are such."""
-
-    def __init__(self) -> None:
-        self._timer: Timer | None = None
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
-        """Begin the limit of a test. One that does not end it by a signal is left to pytest-timeout."""
-        if settings.method != "signal" or current_thread() is not main_thread():
-            return None
-        plugin: Any = item.config.pluginmanager.get_plugin("timeout")
-        self._timer = Timer(settings.timeout, lambda: plugin.timeout_sigalrm(item, settings))
-        return True
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_timeout_cancel_timer(self) -> bool | None:
-        if self._timer is None:
-            return None
-        self._timer.cancel()
-        self._timer = None
-        return True

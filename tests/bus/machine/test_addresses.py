@@ -52,8 +52,9 @@ def test_a_socket_that_is_connected_to_itself_is_refused_and_its_port_is_free_at
 
 def test_sockets_that_are_connected_to_others_or_to_none_are_not() -> None:
     one, other = socket.socketpair()  # neither has a name, so the names are equal
-    with one, other:
-        refuse_itself(one)
+    with one, other, socket.socket(socket.AF_INET, fileno=one.detach()) as simulated:
+        refuse_itself(other)
+        refuse_itself(simulated)
     with socket.create_server(("127.0.0.1", 0)) as server:
         refuse_itself(server)
         with socket.create_connection(server.getsockname()) as sock:
