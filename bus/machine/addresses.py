@@ -32,8 +32,8 @@ def is_own(host: str) -> bool:
     return is_loopback(plain) or (bool(plain) and host_towards(plain) == plain)
 
 
-def refuse_itself(sock: socket.socket) -> None:
-    """Raise `ConnectionRefusedError` for a TCP socket that is connected to itself; it has to be closed then.
+def is_its_own_peer(sock: socket.socket) -> bool:
+    """Return whether a socket is connected to itself.
 
     Who dials a port of this machine at which nobody listens gets that port as its own once in some thousand
     times, and is connected: it would hear all that it says, and keep the port from who is to listen there.
@@ -41,8 +41,13 @@ def refuse_itself(sock: socket.socket) -> None:
     try:
         own, other = sock.getsockname(), sock.getpeername()
     except OSError:  # not connected yet, or no more
-        return
-    if own and own == other:  # ends of a pair have no address
+        return False
+    return bool(own) and own == other  # ends of a pair have no address
+
+
+def refuse_itself(sock: socket.socket) -> None:
+    """Raise `ConnectionRefusedError` for a TCP socket that is its own peer; it has to be closed then."""
+    if is_its_own_peer(sock):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
@@ -56,18 +61,15 @@ def let_others_have_it() -> None:
         with suppress(OSError):  # it was closed meanwhile
             if S_ISSOCK(os.fstat(int(name)).st_mode):
                 with socket.socket(fileno=os.dup(int(name))) as sock:
-                    _let_reuse(sock)
-
-
-def _let_reuse(sock: socket.socket) -> None:
-    if sock.type == socket.SOCK_STREAM and sock.getsockname() == sock.getpeername():
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    if sock.type == socket.SOCK_STREAM and is_its_own_peer(sock):
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def dialled(host: str, port: int, timeout_s: float) -> socket.socket:
     """Return a socket that is connected to another one: it blocks, as `socket.create_connection` does.
 
-    Raises `OSError`."""
+    Raises `OSError`.
+    """
     sock = socket.create_connection((host, port), timeout=timeout_s)
     try:
         refuse_itself(sock)

@@ -16,6 +16,7 @@ from bridges.media.udp.pipe import Ancillary, Opened, UdpPipe, source_of
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Translator, Wire, always
 from bus.hub import Link
+from bus.machine.addresses import is_its_own_peer
 from bus.noise import Ear
 from bus.transports.binding import bind_words
 from bus.transports.inlet import widen
@@ -147,6 +148,6 @@ def _connect(sock: socket.socket, peer: Any) -> None:
         if error.errno != EACCES:
             raise
         raise OSError(EACCES, f"{peer[0]} is a broadcast address here: write broadcast: true") from error
-    if sock.getsockname() == sock.getpeername():
+    if is_its_own_peer(sock):
         text = f"{peer[0]} is an address of this machine, and {peer[1]} our own port there too"
         raise OSError(EADDRINUSE, f"{text}: give own_port another number")
