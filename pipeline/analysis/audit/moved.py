@@ -56,7 +56,7 @@ def _in_step(
     """Look for steps and drifts. Rows are read again if the pieces leave a doubt."""
     pieces = looked.pieces
     found = steps.steps(rows, runs, None if pieces is None else pieces.jumps())
-    timed, stepped = steps.corrected(rows, found), sorted(found.found)
+    timed, stepped = steps.corrected(rows, found), found.found
     is_even = not stepped and pieces is not None and pieces.are_even(runs)
     drifted = [] if is_even else drifts.drifts(timed, runs)
     return drifts.corrected(timed, drifted) if drifted else timed, Clocks(stepped, drifted)

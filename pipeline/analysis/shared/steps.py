@@ -58,15 +58,18 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """All steps that were found. `ahead_ns` says for each run, by gateway and boot, how far the clock that is
-    taken as right is ahead of the one before the run's first step."""
+    """All steps that were found, in the order of rows.
+
+    `ahead_ns` says for each run, by gateway and boot, how far the clock that is taken as right is ahead
+    of the one before the run's first step.
+    """
 
     found: Sequence[Step]
     ahead_ns: Mapping[tuple[str, int], int]
 
     def of(self, gateway: str, boot: int) -> list[Step]:
         """Return the steps of a run, in the order of rows."""
-        return sorted(one for one in self.found if (one.gateway, one.boot) == (gateway, boot))
+        return [one for one in self.found if (one.gateway, one.boot) == (gateway, boot)]
 
     def by_now(self, one: Step) -> Step:
         """Return a jump with the times that its rows have when these steps are corrected."""
@@ -83,7 +86,7 @@ class Steps(NamedTuple):
             ahead_ns[run] += sum(one.by_ns for one in some if one.is_away is False)
         else:
             ahead_ns[run] = _reference(some, runs)
-        return Steps([*self.found, *some], ahead_ns)
+        return Steps(sorted([*self.found, *some]), ahead_ns)
 
 
 def steps(rows: "DataFrame", runs: Sequence[Run], near: Sequence[Near] | None = None) -> Steps:
