@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Final
 
 from bridges.protocols.protocol import Protocol
-from bus.key_types import Names
+from bus.key_types import TOKEN_MAX, Names
 from bus.quantity.quantity import Quantity
 from bus.renaming import Renaming, Tokens
 from bus.wire.pattern import Pattern
 from topologies.model import Side, Topology
 
-_ANY: Final = (1 << 32) - 1
+_ANY: Final = TOKEN_MAX
 """A token that stands for any other."""
 
 
