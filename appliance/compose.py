@@ -34,6 +34,7 @@ from appliance.web.service import StatusPage
 from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
 from bus.keys import ring_of
+from bus.machine.wake_hook import WakefulLoop
 from bus.names import table_of
 from bus.steps import PORTION
 from bus.transports import budget, seats
@@ -123,7 +124,7 @@ class Appliance:
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
         self._loop = loop
-        self._settle_budget()
+        self._settle_shares()
         self._listen()
         try:
             for part in self.parts.values():
@@ -142,11 +143,13 @@ class Appliance:
         watched = resolved.alarms, names, resolved.quantities, self.parts, self._loop, self._ring
         self.alarms.follow(*watched)
 
-    def _settle_budget(self) -> None:
-        """Bound what this process holds for its peers, and whom it keeps connected, as the topology says."""
-        seats.PROCESS.revise(self.resolved.here.keep_connections_of)
-        limit_bytes = self.resolved.here.memory_bytes
-        budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
+    def _settle_shares(self) -> None:
+        """Settle what this process takes of its machine, and whom it keeps connected, by the topology."""
+        here = self.resolved.here
+        seats.PROCESS.revise(here.keep_connections_of)
+        budget.PROCESS.revise(budget.default_bytes() if here.memory_bytes is None else here.memory_bytes)
+        if isinstance(self._loop, WakefulLoop):
+            self._loop.poll_busily(here.busy_poll_us)
 
     def _show(self) -> None:
         """Serve the status page as the topology says."""
@@ -336,7 +339,7 @@ class Appliance:
         self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
         self._rounds.begin_anew()
         self._prepared, self._ring = following.page, following.ring
-        self._settle_budget()
+        self._settle_shares()
         self._show()
         failed = built.open(self._loop)
         self._failed = frozenset(change.part for change in failed)

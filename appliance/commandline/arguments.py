@@ -70,12 +70,20 @@ def whole_above_zero(word: str) -> int:
     return number
 
 
-def port(word: str) -> int:
-    """Return the number of a port, 0 for any that is free. Raises `ArgumentTypeError`."""
-    number = whole_in(word, 65535)
-    if number is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a port: write a number up to 65535")
-    return number
+def whole_to(most: int, what: str) -> Callable[[str], int]:
+    """Return the type of whole numbers from 0 to `most`, which are `what` for people."""
+
+    def parse(word: str) -> int:
+        number = whole_in(word, most)
+        if number is None:
+            raise argparse.ArgumentTypeError(f"{word!r} is not {what}: write a number up to {most}")
+        return number
+
+    return parse
+
+
+port = whole_to(65535, "a port")
+"""The type of the number of a port, 0 for any that is free."""
 
 
 def hex_bytes(word: str) -> bytes:

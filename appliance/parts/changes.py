@@ -78,9 +78,12 @@ def _alarms(resolved: Resolved) -> dict[str, object]:
 
 
 def of_shares(old: Gateway, new: Gateway) -> list[Change]:
-    """Return the changes of what processes of this gateway hold for their peers, and of whom they keep."""
-    memory, kept = old.memory_bytes != new.memory_bytes, old.keep_connections_of != new.keep_connections_of
-    found = {"memory_bytes": memory, "keep_connections_of": kept}
+    """Return the changes of what processes of this gateway take of its machine, and of whom they keep."""
+    found = {
+        "memory_bytes": old.memory_bytes != new.memory_bytes,
+        "busy_poll_us": old.busy_poll_us != new.busy_poll_us,
+        "keep_connections_of": old.keep_connections_of != new.keep_connections_of,
+    }
     return [Change("changed", "gateway", detail=key) for key, is_new in found.items() if is_new]
 
 

@@ -12,6 +12,7 @@ from appliance.process import notify
 from appliance.process.interrupts import STOPS
 from appliance.process.running import run_loop
 from bus.hub import Hub
+from bus.machine.busy_poll import default_us
 from bus.machine.real_time import RealTime
 from bus.machine.wake_hook import WakefulLoop
 from bus.transports.parting import parted
@@ -58,13 +59,15 @@ def serve(
     farewell: Callable[[], Callable[[], int]] = lambda: int,
     limit_s: float | None = None,
     real_time: bool = False,
+    busy_poll_us: int | None = None,
 ) -> int:
     """Run a service: open, announce, wait for a signal of `STOPS`, drain within a bound, close.
 
     The service manager is told. `farewell` is called before the service closes. What it returns is called
     after that, says the last words and returns the exit status; by default that is 0. With `limit_s` the
     service stops by itself after that time. `real_time`: its loop has real-time priority once it runs, if the
-    system allows that.
+    system allows that. Where events follow each other closely, the loop looks for the next for up to
+    `busy_poll_us` microseconds before it sleeps; by default as long as fits the machine.
 
     Raises `LinkError` for a service that can never open.
     """
@@ -72,9 +75,12 @@ def serve(
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     before_s = sys.getswitchinterval()
+    limit_us = default_us() if busy_poll_us is None else busy_poll_us
     sys.setswitchinterval(SWITCH_S)
     try:
-        return run_loop(_serve(service, announce, farewell, limit_s, real_time), WakefulLoop)
+        return run_loop(
+            _serve(service, announce, farewell, limit_s, real_time), lambda: WakefulLoop(limit_us)
+        )
     finally:
         sys.setswitchinterval(before_s)
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bus.machine.aside import in_thread
+from bus.machine.busy_poll import BusyPoll
 from bus.machine.hosts import Turns
 
 if TYPE_CHECKING:
@@ -37,12 +38,15 @@ class _Selector(selectors.EpollSelector):
     loop's timers and calls have their turn after `_TURN_S`. Where more is ready, hosts take turns.
     """
 
-    def __init__(self, on_fault: Callable[[str, BaseException], None], time: Callable[[], float]) -> None:
+    def __init__(
+        self, on_fault: Callable[[str, BaseException], None], time: Callable[[], float], busy_poll_us: int
+    ) -> None:
         super().__init__()
         self._time = time
         self.guards: tuple[Guard, ...] = ()
         self.all_read: list[Callable[[], object]] = []
         self.readers: dict[int, Callable[[], object]] = {}
+        self.busy = BusyPoll(busy_poll_us)
         self._on_fault = on_fault
         self._fresh: set[int] = set()
         self._turns = Turns()
@@ -145,12 +149,28 @@ class _Selector(selectors.EpollSelector):
         return others
 
     def _poll(self, timeout: float | None) -> list[tuple[int, int]]:
-        """Wait for events. epoll would round a short time up to a whole millisecond."""
+        """Look for events, then sleep until they come or `timeout` is over."""
         if self.all_read:
             if ready := self._epoll.poll(0, _MOST):
                 return ready
             self._tell_all_read()
             return self._epoll.poll(0, _MOST)  # what was told may have asked for a turn
+        if timeout is not None and timeout <= 0:
+            return self._epoll.poll(0, _MOST)
+        began_s = self._time()
+        if span_s := self.busy.span_s(began_s):
+            end_s = began_s + (span_s if timeout is None else min(span_s, timeout))
+            while self._time() < end_s:
+                if ready := self._epoll.poll(0, _MOST):
+                    self.busy.found()
+                    return ready
+            timeout = None if timeout is None else max(0, began_s + timeout - end_s)
+        if ready := self._sleep(timeout):
+            self.busy.slept(began_s, self._time(), looked=span_s > 0)
+        return ready
+
+    def _sleep(self, timeout: float | None) -> list[tuple[int, int]]:
+        """Wait for events. epoll would round a short time up to a whole millisecond."""
         if timeout is not None and 0 < timeout < _SHORT_S and self._epoll.fileno() < _FD_SETSIZE:
             if not select.select((self._epoll,), (), (), timeout)[0]:
                 return []
@@ -184,11 +204,13 @@ class _Selector(selectors.EpollSelector):
 class WakefulLoop(asyncio.SelectorEventLoop):
     """An event loop that calls its guards each time it wakes, before any event handler.
 
-    It calls readers at once, and timers below a millisecond to the microsecond.
+    It calls readers at once, and timers below a millisecond to the microsecond. Where events follow each
+    other closely, it looks for the next for up to `busy_poll_us` microseconds before it sleeps.
     """
 
-    def __init__(self) -> None:
-        self._waking = _Selector(self._on_fault, self.time)
+    def __init__(self, busy_poll_us: int = 0) -> None:
+        self._busy_poll_us = busy_poll_us
+        self._waking = _Selector(self._on_fault, self.time, busy_poll_us)
         super().__init__(self._waking)
 
     def add_reader(  # type: ignore[override]
@@ -223,6 +245,10 @@ class WakefulLoop(asyncio.SelectorEventLoop):
     def heed(self, fd: "FileDescriptorLike") -> None:
         """Watch a descriptor again after `hush`."""
         self._waking.heed(fd)
+
+    def poll_busily(self, limit_us: int | None) -> None:
+        """Look for events for up to `limit_us` microseconds from now on; None: as at the start."""
+        self._waking.busy.revise(self._busy_poll_us if limit_us is None else limit_us)
 
     def guard(self, function: Guard) -> None:
         """Call `function` at each wake-up."""

@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple, TypeVar
 
 from bus.errors import TopologyError
 from bus.key_types import BusName, CanNode, Name, Names, Path, PeerHost
+from bus.machine.busy_poll import DEFAULT_US, MOST_US
 from bus.schema import KindOf, Length, Range, Record, Single
 from bus.transports.peers import Network
 from devices import DEVICES
@@ -29,6 +30,11 @@ class Gateway(Record):
         Annotated[int, Range(1 << 20, 1 << 44)] | None,
         "what each of its processes may hold for all stream peers together; by default a quarter of the "
         "machine's memory",
+    ] = None
+    busy_poll_us: Annotated[
+        Annotated[int, Range(0, MOST_US)] | None,
+        "how long it looks for the next message before it sleeps, where messages follow each other that "
+        f"closely; 0 never; by default {DEFAULT_US}, and 0 with a single processor (docs/tuning.md)",
     ] = None
     keep_connections_of: Annotated[
         tuple[Network, ...],

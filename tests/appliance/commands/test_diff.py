@@ -50,6 +50,7 @@ CHANGES = [
     ("p: {on: gw, listen: [", 'p: {on: gw, listen: ["inproc://diff", ', [None]),
     ("{bus: p}, ", "{bus: p, deny: a}, ", [True]),
     ("gateways: {gw: {", "gateways: {gw: {memory_bytes: 8388608, ", [None]),
+    ("gateways: {gw: {", "gateways: {gw: {busy_poll_us: 20, ", [None]),
     ("gateways: {gw: {", "gateways: {gw: {keep_connections_of: 10.0.0.0/8, ", [None]),
     ("values: 5", "values: 6", [False]),
     ("r: {on: far, ", "r: {on: far, queue_bytes: 4000000, ", []),
@@ -59,7 +60,7 @@ CHANGES = [
 @pytest.mark.parametrize(
     ("old", "new", "fates"),
     CHANGES,
-    ids=["limit", "address", "filter", "memory", "kept", "device", "elsewhere"],
+    ids=["limit", "address", "filter", "memory", "polling", "kept", "device", "elsewhere"],
 )
 async def test_a_reload_does_what_diff_said(
     files: Files, old: str, new: str, fates: list[bool | None]
