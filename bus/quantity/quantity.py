@@ -16,7 +16,7 @@ class Quantity:
     `pattern`: of the frames, as a file has it. `form`: of their data. `unit`: "" if they have none. `low` and
     `high`: the range in which they are, None where nobody knows. `choices`: the text of some values.
     `writable`: a command to the device is sent under this pattern. `any_at`: the place of a token in the
-    pattern that may be any other, such as the number of a source; None if none may.
+    pattern that may be any other; None if none may. `any_word`: what stands at that place, such as `SOURCE`.
     `is_text`: they are text, also where it looks like a number.
     """
 
@@ -28,4 +28,5 @@ class Quantity:
     choices: "Mapping[Number, str]" = field(default_factory=dict)
     writable: bool = False
     any_at: int | None = None
+    any_word: str = "ANY"
     is_text: bool = False

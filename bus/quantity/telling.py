@@ -9,7 +9,7 @@ from typing import Final
 from bus.quantity.forms import read, text_in, text_of
 from bus.quantity.quantity import Quantity
 from bus.text import plain
-from bus.wire.notation import text_of as pattern_text
+from bus.wire.notation import written
 
 _CHOICES_SHOWN: Final = 8
 
@@ -46,4 +46,11 @@ def line(quantity: Quantity) -> str:
         f"({', '.join(texts[:_CHOICES_SHOWN])}{more})" if texts else "",
         "command" if quantity.writable else "",
     )
-    return plain("  ".join((pattern_text(quantity.pattern), *filter(None, parts))))
+    return plain("  ".join((_pattern(quantity), *filter(None, parts))))
+
+
+def _pattern(quantity: Quantity) -> str:
+    """Return the pattern of a quantity, with its word in capitals where any token may stand."""
+    place = quantity.any_at
+    words = (quantity.any_word if at == place else written(name) for at, name in enumerate(quantity.pattern))
+    return "/".join(words) or "/"

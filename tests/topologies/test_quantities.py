@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bridges.protocols import PROTOCOLS
 from bus.quantity.telling import line
+from bus.schema import settings
 from bus.wire.notation import text_of
 from tests.topologies.support import GATEWAY
 from topologies.loading.loader import loads
@@ -54,3 +56,19 @@ def test_one_source_that_a_side_renames_has_the_unit_of_all(
     assert {text_of(one.pattern) for one in singled} == named
     assert all(one.any_at is None and one.unit == "rpm" for one in singled)
     assert (every.pattern, every.any_at) == (usual, len(usual) - 2 if 254 in usual else None)
+
+
+def test_each_protocol_has_a_word_for_what_may_be_any(tmp_path: Path) -> None:
+    path = tmp_path / "engine.dbc"
+    path.write_text(f'VERSION ""\nBU_: X\nBO_ 2364540158 EEC1: 8 X\n{SIGNAL}')
+    known = [kind for _, kind in PROTOCOLS.known() if "quantities" in vars(kind)]
+    given = {"dbc": {"file": str(path)}, "nmea": {"values": True}}
+    found = set[str]()
+    for kind in known:
+        if any(one.required for one in settings(kind).values()) and kind.key not in given:
+            continue
+        some = [one for one in kind(**given.get(kind.key, {})).quantities() if one.any_at is not None]
+        found |= {one.any_word for one in some}
+        for one in some:
+            assert one.any_word in line(one).split()[0].split("/")
+    assert found == {"SOURCE", "TALKER", "CHANNEL"}

@@ -184,7 +184,7 @@ class Dbc(Protocol):
                 place = len(self.root) + 1 if message.is_j1939 and name not in sent else None
                 is_command = name in sent and one.name not in chosen_for(message, self.fill)
                 facts = one.unit, one.low, one.high, named(one), is_command, place
-                yield Quantity(pattern, self.form, *facts)
+                yield Quantity(pattern, self.form, *facts, any_word="SOURCE")
 
     def base(self, message: Message, source: int | None = None) -> Names:
         """Return the pattern of a message, for J1939 with a source: by default as the database names it."""

@@ -84,4 +84,4 @@ class Nmea(Protocol):
             for kind, fields in SENTENCES.items():
                 for _, name, unit in fields:
                     pattern = (*self.root, _TALKERS.split()[0], kind, name)
-                    yield Quantity(pattern, self.form, unit, any_at=len(self.root))
+                    yield Quantity(pattern, self.form, unit, any_at=len(self.root), any_word="TALKER")

@@ -113,7 +113,7 @@ class P1(Protocol):
             facts = self.form, "" if is_text else unit
             place = len(self.root)
             pattern = (*self.root, usual_channel(code), code, *more)
-            yield Quantity(pattern, *facts, any_at=place, is_text=is_text)
+            yield Quantity(pattern, *facts, any_at=place, any_word="CHANNEL", is_text=is_text)
             if self.checksum == "optional":  # old meters may leave out the channel
                 yield Quantity((*self.root, code, *more), *facts, is_text=is_text)
 

@@ -1,5 +1,6 @@
 """The words for values of a quantity, and for the quantity."""
 
+from dataclasses import replace
 from struct import pack
 
 import pytest
@@ -50,3 +51,10 @@ def test_a_quantity_is_a_line() -> None:
     assert line(Quantity(("a",), high=3)) == "a  to 3"
     assert line(Quantity(("a",), unit="\x1bV")) == "a  ?V"
     assert line(Quantity(("a",), low=3, choices=dict(enumerate("abcdefghi")))).endswith("7 h, ...)")
+
+
+def test_a_place_where_any_token_may_stand_is_a_word_in_capitals() -> None:
+    """It was the token that a database has there: 0x000000fe for the source of J1939."""
+    one = Quantity(("truck", "EEC1", 254, "Rpm"), unit="rpm", any_at=2, any_word="SOURCE")
+    assert line(one) == "truck/EEC1/SOURCE/Rpm  rpm"
+    assert line(replace(one, any_at=None)) == "truck/EEC1/0x000000fe/Rpm  rpm"
