@@ -31,6 +31,7 @@ from bus.schema import (
 from bus.text import nearest
 from bus.wire.identifier import identifier_in
 from topologies.findings import Finding, error
+from topologies.loading.brackets import whole_in
 from topologies.loading.document import describe, where
 from topologies.loading.mappings import (
     called_among,
@@ -191,6 +192,8 @@ class Reader:
     def _read_list(self, node: Node, item: Any, path: str, markers: Sequence[Any]) -> Any:
         notation = next((marker for marker in markers if isinstance(marker, Notation)), None)
         if isinstance(node, SequenceNode):
+            if notation and (found := whole_in(node.value)):
+                return self._wrong(node.value[found[0]], f"{path}[{found[0]}]", found[1])
             read = self.read if notation is None else self._read_part
             return tuple(read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
         if notation and isinstance(node, ScalarNode) and kind_of(node) == "str" and not unclear_in(node, ()):

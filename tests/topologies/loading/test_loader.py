@@ -172,9 +172,12 @@ def test_every_error_is_reported() -> None:
         (side("{uart: /dev/x, pattern: [4294967296]}"), "is no token"),
         (
             side("{uart: /dev/x, pattern: [fridge/temp]}"),
-            "is a pattern, and a name is expected here: write [fridge, temp]",
+            "is a pattern, and the list is the names of one: write fridge/temp in place of the list",
         ),
-        (side("{uart: /dev/x, allow: [[fridge/temp, pump]]}"), "write [fridge, temp]"),
+        (
+            side("{uart: /dev/x, allow: [[fridge/temp, pump]]}"),
+            "write fridge/temp/pump in place of the list, if it is one pattern",
+        ),
         (side("{uart: /dev/x, pattern: fridge//temp}"), "a part between slashes is empty"),
         (side("{uart: /dev/x, pattern: fridge/#}"), "# is no wildcard here"),
         (side("{uart: /dev/x, pattern: '#'}"), "# is no wildcard here"),
