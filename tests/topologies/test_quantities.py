@@ -1,6 +1,7 @@
 """The quantities of a topology, under the patterns that their values have on buses."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_each_protocol_has_a_word_for_what_may_be_any(tmp_path: Path) -> None:
     path = tmp_path / "engine.dbc"
     path.write_text(f'VERSION ""\nBU_: X\nBO_ 2364540158 EEC1: 8 X\n{SIGNAL}')
     known = [kind for _, kind in PROTOCOLS.known() if "quantities" in vars(kind)]
-    given = {"dbc": {"file": str(path)}, "nmea": {"values": True}}
+    given: dict[str, dict[str, Any]] = {"dbc": {"file": str(path)}, "nmea": {"values": True}}
     found = set[str]()
     for kind in known:
         if any(one.required for one in settings(kind).values()) and kind.key not in given:

@@ -5,19 +5,15 @@ kind whose key it has.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, get_args, get_origin
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from bus.elsewhere import known_elsewhere
-from bus.kinds import Kinds
 from bus.schema import (
-    ByGateway,
     Called,
     KindOf,
     Means,
-    Owned,
     Record,
     Single,
     alternatives,
@@ -51,7 +47,7 @@ def is_choice(node: MappingNode, annotation: Any, gateways: Collection[str]) -> 
     if not any(key in gateways for key in keys):
         return False  # without the keys of the record, for which all installed packages are searched
     own = _keys(bare) if isinstance(bare, type) and issubclass(bare, Record) else ()
-    if (called := _called_in(annotation)) is not None:
+    if (called := called_in(annotation)) is not None:
         own = called.kinds.all()
     return not any(key in own for key in keys)
 
@@ -66,7 +62,8 @@ def called_of(markers: Sequence[Any]) -> Called | None:
     return next((marker for marker in markers if isinstance(marker, Called)), None)
 
 
-def _called_in(annotation: Any) -> Called | None:
+def called_in(annotation: Any) -> Called | None:
+    """Return the marker of a value that can be a record called by its name, or None."""
     return called_of(unwrap(present(unwrap(annotation)[0]))[1])
 
 
@@ -135,60 +132,6 @@ def slip_in(kind_of: KindOf, base: type[Record], node: MappingNode) -> tuple[Sca
 
 def _names_of(node: MappingNode) -> list[ScalarNode]:
     return [key for key, _ in node.value if isinstance(key, ScalarNode)]
-
-
-def holder_of(name: str, cls: type[Record], beside: Collection[str]) -> str:
-    """Return the key of a record whose own record has the key `name`: it was written a level too high.
-
-    So was one that is called `name` there. `beside` are the keys that are written: of kinds, only those are
-    looked at. "" if there is none, or if what `name` needs beside it is told of that name.
-    """
-    choice = alternatives(cls)
-    kinds = {key: kind for key in beside if (kind := _found(choice[1].kinds, key))} if choice else {}
-    if (holder := _caller_of(name, cls)) and (kinds or not known_elsewhere(name)):
-        return holder
-    below: dict[str, tuple[type[Record], ...]] = {key: (kind,) for key, kind in kinds.items()}
-    below |= {key: tuple(_records_in(setting.annotation)) for key, setting in settings(cls).items()}
-    return next((key for key, records in below.items() if any(name in settings(one) for one in records)), "")
-
-
-def written_beside(name: str, outer: type[Record]) -> str:
-    """Return what to write in an `outer` record for a key `name` that was written a level too deep, in a
-    record of it; "" if it has no place there."""
-    if name in settings(outer):
-        return f"{name}: ..."
-    caller = _caller_of(name, outer)
-    return caller and f"{caller}: {{{name}: ...}}"
-
-
-def _caller_of(name: str, cls: type[Record]) -> str:
-    """Return the key of a record whose value can be a record that is called `name`; "" if there is none."""
-    return next((key for key, setting in settings(cls).items() if _calls(setting.annotation, name)), "")
-
-
-def _calls(annotation: Any, name: str) -> bool:
-    """Return whether a value can be a record that is called `name`."""
-    called = _called_in(annotation)
-    return called is not None and _found(called.kinds, name) is not None
-
-
-def _found(kinds: Kinds[Any], name: str) -> type[Any] | None:
-    """Return a kind; None if there is none, or one of another distribution that cannot be imported."""
-    with suppress(ValueError):
-        return kinds.find(name)
-    return None
-
-
-def _records_in(annotation: Any) -> Iterator[type[Record]]:
-    """Yield the records that a value, or the items of a list of them, can be; not those of a mapping."""
-    bare, _ = unwrap(annotation)
-    if isinstance(bare, type) and issubclass(bare, Record):
-        yield bare
-    elif get_origin(bare) in (tuple, Owned, ByGateway):
-        yield from _records_in(get_args(bare)[0])
-    elif len(parts := members(bare)) > 1:
-        for part in parts:
-            yield from _records_in(part)
 
 
 def meant_before(key: str, markers: Iterable[Any], meant: dict[Hashable, str]) -> str:

@@ -1,9 +1,9 @@
 """Keys that other programs have for what another key is here: their letters say nothing of it. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from bus.text import nearest
+from bus.text import closest, nearest
 
 _LIKENESS: Final = 0.6  # less, and the word that is proposed is any other one
 _MEANT: Final = (
@@ -25,13 +25,17 @@ _MEANT: Final = (
 )
 
 
-def hinted(word: str, known: Collection[str], others: Iterable[str] = ()) -> str:
+def hinted(
+    word: str, known: Collection[str], others: Iterable[str] = (), home: Callable[[], str] = lambda: ""
+) -> str:
     """Return what `bus.text.nearest` does, for a key; what it means goes before what is written like it.
 
-    `others` may be written here too, such as names of gateways.
+    `others` may be written here too, such as names of gateways. `home` says where else a key belongs that is
+    like none here.
     """
     plain = word.lower().replace("-", "_")
     for words, keys in _MEANT:
         if plain in words and (meant := next((key for key in keys if key in known), "")):
             return f'; did you mean "{meant}"?'
-    return nearest(word, (*known, *others), _LIKENESS)
+    here = (*known, *others)
+    return ("" if closest(word, here, _LIKENESS) else home()) or nearest(word, here, _LIKENESS)

@@ -33,16 +33,15 @@ from bus.wire.identifier import identifier_in
 from topologies.findings import Finding, error
 from topologies.loading.brackets import whole_in
 from topologies.loading.document import describe, where
+from topologies.loading.levels import holder_of, home_of, written_beside
 from topologies.loading.mappings import (
     called_among,
     called_of,
-    holder_of,
     is_choice,
     is_mapping,
     kind_among,
     meant_before,
     slip_in,
-    written_beside,
     wrong_keys,
 )
 from topologies.loading.meant import hinted
@@ -312,7 +311,9 @@ class Reader:
             self._wrong(key, _join(path, name), str(e))
             return None
         words = [*known, *(choice[1].kinds.all() if choice else ())]
-        hint = known_elsewhere(name) or hinted(name, words, self._on if self._at is not None else ())
+        others = self._on if self._at is not None else ()
+        root = self._outside[0][0] if self._outside else cls
+        hint = known_elsewhere(name) or hinted(name, words, others, lambda: home_of(name, root))
         if holder := holder_of(name, cls, keys):
             hint = f"; write it in {holder}: {holder}: {{{name}: ...}}"
         elif self._outside and (beside := written_beside(name, self._outside[-1][0])):

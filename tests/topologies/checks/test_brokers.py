@@ -256,7 +256,7 @@ def test_subscribe_and_publish_say_what_crosses(tmq: str, deny: str, inward: str
         ("{subscribe: fridge/#}", "# is no wildcard here"),
         ("{publish: [fridge, +/temp]}", "+ is no wildcard here"),
         ("{publish: [[fridge, +]]}", "+ is no wildcard here"),
-        ("{subscribe: [[fridge/temp]]}", "write [fridge, temp]"),
+        ("{subscribe: [[fridge/temp]]}", "write fridge/temp in place"),
         ("{subscribe: fridge//temp}", "a part between slashes is empty"),
         ("{subscribe: }", "expected a list, found nothing (# begins a comment)"),
         ("{subscribe: {in: fridge}}", "found a mapping"),

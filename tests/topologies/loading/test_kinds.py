@@ -12,7 +12,8 @@ from bridges.protocols import PROTOCOLS
 from bus.kinds import Kinds
 from bus.schema import KindOf, Record, settings
 from tests.topologies.support import GATEWAY, said
-from topologies.loading.mappings import holder_of, kind_among, slip_in
+from topologies.loading.levels import holder_of
+from topologies.loading.mappings import kind_among, slip_in
 from topologies.model.bridges import Side
 
 DEVICE = GATEWAY + "buses: {p: {on: gw}}\ndevices: {d: {on: gw, %s}}\n"

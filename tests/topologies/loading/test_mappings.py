@@ -1,43 +1,12 @@
 """A setting that is a value or a mapping, in each form, and by gateway."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 
 from bridges.protocols.lines.protocol import Lines
-from bus.schema import Record
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
-from topologies.loading.mappings import holder_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inner(Record):
-    """A record of which another one has several."""
-
-    depth: Annotated[int, "how deep it is"] = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outer(Record):
-    """A record with others."""
-
-    one: Annotated[Inner | None, "one"] = None
-    some: Annotated[tuple[Inner, ...], "some"] = ()
-    width: Annotated[int, "how wide it is"] = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Several(Record):
-    """A record with several others only."""
-
-    some: Annotated[tuple[Inner, ...], "some"] = ()
-
-
-def test_a_key_that_was_written_a_level_too_high_is_found_below() -> None:
-    assert [holder_of("depth", cls, ()) for cls in (Outer, Several, Inner)] == ["one", "some", ""]
-
 
 FILE = """
 name: t
