@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +55,21 @@ def test_of_a_group_without_a_route(group: str, word: str) -> None:
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"there is no route to {group}: run {word} route add {group} dev ")
     assert not done.stderr
+
+
+@pytest.mark.parametrize("group", ["239.74.163.2", "ff15::74"])
+def test_a_look_before_a_start_says_that_a_group_has_no_route(group: str, tmp_path: Path) -> None:
+    """`check --here` found nothing on a machine without a route to the group of a CAN bus."""
+    side = f"can: {{channel: '{group}', interface: udp_multicast, bitrate: 500000}}"
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        "name: t\ngateways: {gw: {node: 1}}\nbuses: {p: {on: gw}}\n"
+        f"bridges: {{b: {{on: gw, join: [bus: p, {{{side}}}]}}}}\n"
+    )
+    words = ["unshare", "--net", sys.executable, "-m", "buscoupler", "check", "--here", str(file)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert f"there is no route to {group}: run ip " in done.stdout + done.stderr
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize("hosts", [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])

@@ -1,6 +1,6 @@
 """The level of a file at which a key belongs: below, beside what holds it, or anywhere else. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, get_args, get_origin
@@ -53,8 +53,7 @@ def home_of(name: str, root: type[Record]) -> str:
     return f"; it belongs elsewhere: {' or '.join(homes)}" if 0 < len(homes) <= _HOMES_MOST else ""
 
 
-@lru_cache(maxsize=4)
-def _homes(root: type[Record]) -> Mapping[str, list[list[str]]]:
+def _searched(root: type[Record]) -> Mapping[str, list[list[str]]]:
     """Return each key of a record below `root`, with what to write for it: by level, the nearest first."""
     found, seen, levels = dict[str, list[list[str]]](), set[type[Record]](), [_Level(root)]
     while levels:
@@ -69,6 +68,9 @@ def _homes(root: type[Record]) -> Mapping[str, list[list[str]]]:
             found.setdefault(key, []).append([*texts])
         levels = below
     return found
+
+
+_homes: Final[Callable[[type], Mapping[str, list[list[str]]]]] = lru_cache(maxsize=4)(_searched)
 
 
 def _values_of(cls: type[Record]) -> Iterator[tuple[str, Any]]:

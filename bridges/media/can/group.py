@@ -6,9 +6,7 @@ Source: python-can 4.6, can/interfaces/udp_multicast.
 
 import socket
 from collections.abc import Mapping, Sequence
-from errno import ENODEV
 from operator import index
-from struct import pack
 from typing import Any, ClassVar, Final
 
 from msgpack import packb, unpackb
@@ -20,7 +18,7 @@ from bridges.media.can.own_socket import DirectPort, widen
 from bridges.media.can.port import Port
 from bridges.media.can.raw import OwnBus
 from bridges.media.can.state import State
-from bus.machine.groups import hear_own
+from bus.machine.groups import hear_own, join
 from bus.transports.sockets import numeric
 
 _DATAGRAM_BYTES: Final = 4096
@@ -28,10 +26,6 @@ _CLASSIC_BYTES, _FD_BYTES = 8, 64
 _HOPS: Final = {
     socket.AF_INET: (socket.IPPROTO_IP, socket.IP_MULTICAST_TTL),
     socket.AF_INET6: (socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS),
-}
-_JOIN: Final = {
-    socket.AF_INET: (socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP),
-    socket.AF_INET6: (socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP),
 }
 
 
@@ -88,17 +82,6 @@ def _frame_of(told: Mapping[str, Any]) -> CanFrame | None:
     return identifier | kind, bytes(size) if is_remote else data, marks
 
 
-def _without_route(error: OSError, family: int, group: str) -> OSError:
-    """Return what to raise for a group that was not joined: a machine without a route there has no way to
-    choose an interface, and the kernel's words, no such device, say nothing of that."""
-    if error.errno != ENODEV:
-        return error
-    ip = "ip -6" if family == socket.AF_INET6 else "ip"
-    return OSError(
-        f"there is no route to {group}: run {ip} route add {group} dev INTERFACE (lo: this machine)"
-    )
-
-
 class GroupBus(OwnBus):
     """An open socket in the group `channel`, IPv4 or IPv6, at a port; datagrams pass `hop_limit` routers.
 
@@ -110,23 +93,20 @@ class GroupBus(OwnBus):
         self.address: tuple[Any, ...] = address
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
         try:
-            self._join(socket.AddressFamily(family), channel, port, hop_limit)
+            self._join(port, hop_limit)
         except OSError:
             self.socket.close()
             raise
 
-    def _join(self, family: socket.AddressFamily, group: str, port: int, hop_limit: int) -> None:
+    def _join(self, port: int, hop_limit: int) -> None:
         sock = self.socket
-        sock.setsockopt(*_HOPS[family], hop_limit)
+        sock.setsockopt(*_HOPS[socket.AddressFamily(sock.family)], hop_limit)
         for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT, SO_TIMESTAMPNS, SO_RXQ_OVFL):
             sock.setsockopt(socket.SOL_SOCKET, option, 1)
         widen(sock)
         hear_own(sock)
         sock.bind(("", port))
-        try:
-            sock.setsockopt(*_JOIN[family], socket.inet_pton(family, self.address[0]) + pack("@I", 0))
-        except OSError as error:
-            raise _without_route(error, family, group) from error
+        join(sock, self.address[0])
 
     def port(self) -> Port:
         return GroupPort(self)

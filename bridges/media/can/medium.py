@@ -293,6 +293,8 @@ class Can(Medium):
                 yield Probe("bridges.media.can.listening:trouble", (str(self.channel),))
         else:
             yield Probe("bridges.media.can.link:unknown", (self.interface,))
+        if self.interface == "udp_multicast":
+            yield Probe("bus.machine.groups:trouble", (str(self.channel),))
         if self.interface == "slcan" and str(self.channel).startswith("/"):
             yield Device(str(self.channel), "plug it in, or look for its name in /dev/serial/by-id")
 

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("can")
 
 from bus.hub import Hub
+from bus.machine.groups import trouble
 from devices.dbp import ports
 from devices.dbp.beacon.finding import Listener
 from tests.bridges.support import frame, recorder, say
@@ -101,3 +102,8 @@ async def test_two_can_buses_of_one_port_are_two() -> None:
     assert heard[2].messages == []
     for link in links:
         link.close()
+
+
+@pytest.mark.parametrize("group", ["10.0.0.1", "239.1.2", "group", "::1"])
+def test_a_look_tells_what_is_no_group(group: str) -> None:
+    assert trouble(group).startswith(f"{group} is no multicast group")
