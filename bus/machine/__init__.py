@@ -7,5 +7,5 @@ finds who has a port or a device, `wake_hook` notices when a process stood still
 was late or stopped, and `real_time` gives the event loop its turn at once. `late` puts off OpenSSL, and
 `digest` does without it. `lasting` says when a certificate is valid, and `programs` whether one can be
 run; `parents` lets children end with theirs. `of_loop` has what a loop shares, and `hosts` take turns in it.
-With `busy_poll` it looks for events before it sleeps.
+With `busy_poll` it looks for events before it sleeps; `quotas` are what control groups allow.
 """

@@ -6,65 +6,84 @@ than that, most of a round trip is waking. Linux looks in this way at the queues
 """
 
 import os
-from contextlib import suppress
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final, TypeVar
+
+from bus.machine.quotas import processors_allowed
+
+T = TypeVar("T")
+
+Poll = Callable[[float | None], list[T]]
 
 DEFAULT_US: Final = 50
 MOST_US: Final = 1000
 SPELL_S: Final = 0.05
 """The longest that a loop goes without sleep: real-time priority is for threads that sleep (`real_time`)."""
-_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
+_AT_ONCE_S: Final = 5e-6  # a wait below this was no sleep: no thread is put away and woken so soon
 _TRUSTED: Final = 8  # looks that found something, of late
 _VAIN: Final = 4  # those that one look in vain outweighs
 _FEW: Final = 8
 _MANY: Final = 1024
 
 
-def default_us(quota: Path = _QUOTA) -> int:
+def default_us() -> int:
     """Return the default limit: 0 where this process has less than two processors, as peers need one too."""
-    processors = float(len(os.sched_getaffinity(0)))
-    with suppress(OSError, ValueError):  # no control group, or "max"
-        share, period = map(int, quota.read_text().split())
-        processors = min(processors, share / period)
-    return DEFAULT_US if processors >= 2 else 0
+    return DEFAULT_US if min(len(os.sched_getaffinity(0)), processors_allowed()) >= 2 else 0
 
 
 class BusyPoll:
-    """A judge of whether a loop looks for events, without a clock: for `limit_us`, and never if that is 0.
+    """A wait for events that looks for up to `limit_us` before it sleeps, while that pays; never if it is 0.
 
-    After some sleeps below the limit the loop looks, until more than one look of five was in vain. Each such
-    trial doubles the short sleeps before the next: where a peer runs on the core of the loop, looking keeps
-    the peer from its answer, though it answers soon while the loop sleeps.
+    After some sleeps below the limit it looks, until more than one look of five was in vain. Each such trial
+    doubles the short sleeps before the next: where a peer runs on the core of the loop, looking keeps the
+    peer from its answer, though it answers soon while the loop sleeps. What is there at once says nothing.
+
+    `clock` is real time in seconds: that of a loop may be virtual, and stand while it looks.
     """
 
-    def __init__(self, limit_us: int = 0) -> None:
-        self._trust = self._short = 0
+    def __init__(self, limit_us: int = 0, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
         self._needed, self._slept_s = _FEW, 0.0
         self.revise(limit_us)
 
     def revise(self, limit_us: int) -> None:
         """Look for another time from now on, in microseconds."""
-        self._limit_s = limit_us / 1e6
+        self._limit_s, self._trust, self._short = limit_us / 1e6, 0, 0
 
-    def span_s(self, now_s: float) -> float:
-        """Return how long to look before the next sleep, in seconds; 0 for not at all."""
-        return self._limit_s if self._trust > 0 and now_s - self._slept_s < SPELL_S else 0.0
+    def wait(self, poll: Poll[T], timeout: float | None) -> list[T]:
+        """Return the events of `poll`, which waits for some for at most a time in seconds; None: for ever."""
+        began_s = now_s = self._clock()
+        looks = self._trust > 0 and began_s - self._slept_s < SPELL_S
+        if looks:
+            if ready := poll(0):
+                return ready
+            end_s = began_s + (self._limit_s if timeout is None else min(self._limit_s, timeout))
+            while (now_s := self._clock()) < end_s:
+                if ready := poll(0):
+                    self._found()
+                    return ready
+        ready = poll(None if timeout is None else max(0.0, timeout - (now_s - began_s)))
+        self._waited(began_s, looks, bool(ready))
+        return ready
 
-    def found(self) -> None:
-        """Take note that events came while the loop looked."""
+    def _found(self) -> None:
+        """Take note that events came while it looked."""
         self._trust = min(self._trust + 1, _TRUSTED)
         if self._trust == _TRUSTED:
             self._needed = _FEW
 
-    def slept(self, began_s: float, now_s: float, looked: bool) -> None:
-        """Take note that events came to a loop that slept, `began_s` after it had nothing to do."""
+    def _waited(self, began_s: float, looked: bool, heard: bool) -> None:
+        """Take note of a wait in which no look found events: they came later, or if not `heard` a timer."""
+        now_s = self._clock()
+        if now_s - began_s < _AT_ONCE_S:
+            return
         self._slept_s = now_s
         if looked:
             self._in_vain()
         elif now_s - began_s > self._limit_s:
             self._short = max(0, self._short - _VAIN)
-        elif self._trust <= 0:
+        elif heard and self._trust <= 0:
             self._short += 1
             self._trust = int(self._short >= self._needed)
 

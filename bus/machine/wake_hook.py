@@ -149,7 +149,7 @@ class _Selector(selectors.EpollSelector):
         return others
 
     def _poll(self, timeout: float | None) -> list[tuple[int, int]]:
-        """Look for events, then sleep until they come or `timeout` is over."""
+        """Return the events there are, or wait for some until `timeout` is over."""
         if self.all_read:
             if ready := self._epoll.poll(0, _MOST):
                 return ready
@@ -157,17 +157,7 @@ class _Selector(selectors.EpollSelector):
             return self._epoll.poll(0, _MOST)  # what was told may have asked for a turn
         if timeout is not None and timeout <= 0:
             return self._epoll.poll(0, _MOST)
-        began_s = self._time()
-        if span_s := self.busy.span_s(began_s):
-            end_s = began_s + (span_s if timeout is None else min(span_s, timeout))
-            while self._time() < end_s:
-                if ready := self._epoll.poll(0, _MOST):
-                    self.busy.found()
-                    return ready
-            timeout = None if timeout is None else max(0, began_s + timeout - end_s)
-        if ready := self._sleep(timeout):
-            self.busy.slept(began_s, self._time(), looked=span_s > 0)
-        return ready
+        return self.busy.wait(self._sleep, timeout)
 
     def _sleep(self, timeout: float | None) -> list[tuple[int, int]]:
         """Wait for events. epoll would round a short time up to a whole millisecond."""

@@ -5,14 +5,13 @@ that have not come whole. Over the budget, the holder of most memory lets go fir
 """
 
 import os
-from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
+
+from bus.machine.quotas import memory_allowed_bytes
 
 REASON = "memory"
 """The reason of drops that a budget forces."""
 _SHARE = 4
-_CGROUP = "/sys/fs/cgroup/memory.max"
 
 
 class Holder(Protocol):
@@ -60,11 +59,9 @@ class Budget:
 
 
 def memory_of_machine() -> int:
-    """Return the memory that this process may have: that of the machine, or of its control group if less."""
+    """Return the memory that this process may have: that of the machine, or of its control groups if less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # no control group, or "max"
-        total = min(total, int(Path(_CGROUP).read_text()))
-    return total
+    return int(min(total, memory_allowed_bytes()))
 
 
 def default_bytes() -> int:
