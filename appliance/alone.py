@@ -42,11 +42,11 @@ def say_addresses(title: str, urls: Iterable[str], bindings: Iterable[LinkView])
         print(f"{title} {'waits for' if url in waiting else 'on'} {url}", flush=True)
 
 
-def serve_alone(service: Service, program: str, title: str) -> int:
+def serve_alone(service: Service, program: str, title: str, busy_poll_us: int | None) -> int:
     """Run a service until a signal ends it, and return the exit status.
 
     `program` is one of `PROGRAMS`, under which the process has its status socket. `title` names the kind of
-    service in the lines that announce its addresses.
+    service in the lines that announce its addresses. `busy_poll_us` is that of `serve`.
     """
     alone = Alone(service)
 
@@ -60,4 +60,9 @@ def serve_alone(service: Service, program: str, title: str) -> int:
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory(program) / status_socket(()), view)
-    return serve(WithResponders(alone, responder), announce, lambda: last_ledger(alone.hubs()))
+    return serve(
+        WithResponders(alone, responder),
+        announce,
+        lambda: last_ledger(alone.hubs()),
+        busy_poll_us=busy_poll_us,
+    )

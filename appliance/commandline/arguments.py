@@ -1,4 +1,7 @@
-"""The types of values on the command line: numbers, bytes and addresses, with errors of one line."""
+"""The types of values on the command line: numbers, bytes and addresses, with errors of one line.
+
+An option of several commands is here too.
+"""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -7,6 +10,7 @@ from math import inf
 from typing import TypeVar
 
 from bus.errors import BusError, told
+from bus.machine.busy_poll import DEFAULT_US, MOST_US
 from bus.text import whole_in
 
 T = TypeVar("T")
@@ -80,6 +84,17 @@ def whole_to(most: int, what: str) -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def busy_poll_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option `busy_poll_us` of `serve`: how long a service looks before it sleeps."""
+    parser.add_argument(
+        "--busy-poll-us",
+        type=whole_to(MOST_US, "a time in microseconds"),
+        metavar="N",
+        help="look for the next message for up to N microseconds before a sleep, where messages follow each "
+        f"other that closely; 0: never ({DEFAULT_US}, and 0 with a single processor)",
+    )
 
 
 port = whole_to(65535, "a port")

@@ -4,6 +4,7 @@ import argparse
 import time
 
 from appliance.alone import say_addresses
+from appliance.commandline.arguments import busy_poll_argument
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
 from appliance.process.serve import serve
@@ -46,6 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         else:
             words = one.doc if one.field.default is None else f"{one.doc} ({one.field.default})"
             parser.add_argument(flag, type=int, default=one.field.default, metavar="N", help=words)
+    busy_poll_argument(parser)
     parser.set_defaults(fail=parser.error)
 
 
@@ -89,4 +91,9 @@ def run(options: argparse.Namespace) -> int:
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("broker") / status_socket(()), view)
-    return serve(WithResponders(service, responder), announce, lambda: last_ledger(service.hubs()))
+    return serve(
+        WithResponders(service, responder),
+        announce,
+        lambda: last_ledger(service.hubs()),
+        busy_poll_us=options.busy_poll_us,
+    )

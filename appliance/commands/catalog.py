@@ -3,6 +3,7 @@
 import argparse
 
 from appliance.alone import serve_alone
+from appliance.commandline.arguments import busy_poll_argument
 from devices.dbp import ports
 from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
@@ -29,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--no-beacon", action="store_true",
         help="do not announce it once a second on the LAN, where `find` hears it",
     )  # fmt: skip
+    busy_poll_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,4 +43,4 @@ def run(options: argparse.Namespace) -> int:
         beacon=not options.no_beacon,
     )
     catalog = Catalog(NAME, spec, tries=1 if options.listen else ports.TRIES)
-    return serve_alone(catalog, "catalog", "catalog")
+    return serve_alone(catalog, "catalog", "catalog", options.busy_poll_us)

@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from appliance.commandline.arguments import whole_to
+from appliance.commandline.arguments import busy_poll_argument
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
 from appliance.process.serve import serve
@@ -12,7 +12,6 @@ from appliance.status.ending import last_ledger
 from appliance.status.responder import status_responder
 from appliance.status.rows import LinkRow
 from appliance.status.view import Besides, View
-from bus.machine.busy_poll import DEFAULT_US, MOST_US
 from bus.urls import SCHEMES
 from devices.raw import RawDevice
 
@@ -24,13 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dial", action="append", default=[], metavar="URL", help="connect to another bus (repeatable)"
     )
-    parser.add_argument(
-        "--busy-poll-us",
-        type=whole_to(MOST_US, "a time in microseconds"),
-        metavar="N",
-        help="look for the next message for up to N microseconds before a sleep, where messages follow each "
-        f"other that closely; 0: never ({DEFAULT_US}, and 0 with a single processor)",
-    )
+    busy_poll_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:

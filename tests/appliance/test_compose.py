@@ -1,6 +1,7 @@
 """Parts of a topology that connect only over the network."""
 
 import asyncio
+from contextlib import closing
 
 import pytest
 
@@ -9,9 +10,11 @@ from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub
+from bus.machine.busy_poll import BusyPoll
+from bus.machine.wake_hook import WakefulLoop
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
-from tests.helpers.appliances import appliance_of, reloaded
+from tests.helpers.appliances import appliance_of, reloaded, running
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -209,3 +212,26 @@ async def test_the_rows_of_a_bus_are_made_anew_at_reloads_only() -> None:
     assert [row.label for row in bus.rows] == [f"listen {place}" for place in places[1:]]
     assert bus.rows[0].link is before[1].link
     appliance.close()
+
+
+def test_a_reload_changes_how_long_the_loop_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a word of it in the topology, that is as long as at the start."""
+    told: list[int] = []
+    monkeypatch.setattr(BusyPoll, "revise", lambda _, limit_us: told.append(limit_us))
+    text = "name: t\ngateways: {gw: {address: 127.0.0.1%s}}\nbuses: {p: {on: gw}}\n"
+
+    async def work() -> None:
+        async with running(text % ", busy_poll_us: 20") as appliance:
+            for other in (", busy_poll_us: 30", ", busy_poll_us: 0", ""):
+                changes = reloaded(appliance, loads(text % other))
+                assert [change.detail for change in changes] == ["busy_poll_us"]
+
+    with closing(WakefulLoop(busy_poll_us=7)) as loop:
+        loop.run_until_complete(work())
+    assert told == [7, 20, 30, 0, 7]
+
+
+@pytest.mark.parametrize("wrong", ["-1", "1001", "1.5", "true", "soon"])
+def test_only_a_time_of_up_to_a_millisecond_is_one_to_look_for(wrong: str) -> None:
+    with pytest.raises(TopologyError, match="busy_poll_us"):
+        loads(f"name: t\ngateways: {{gw: {{address: 127.0.0.1, busy_poll_us: {wrong}}}}}\n")

@@ -4,12 +4,15 @@ import platform
 import subprocess
 import sys
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 
 import pytest
 
+from appliance.commandline.cli import main
 from appliance.process.serve import SWITCH_S, serve
 from bus.hub import Hub
+from bus.machine.busy_poll import BusyPoll, default_us
+from bus.machine.wake_hook import WakefulLoop
 
 
 class Still:
@@ -34,6 +37,36 @@ def test_threads_give_way_to_the_loop_of_a_service_sooner_than_python_asks_of_th
     assert serve(service, lambda: None, limit_s=0) == 0
     assert service.switch_s == pytest.approx(SWITCH_S)
     assert SWITCH_S < before_s == sys.getswitchinterval()
+
+
+@pytest.fixture
+def limits_us(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the limits of looking that loops of services are made with. None of them runs."""
+    told: list[int] = []
+
+    def run_loop(service: Coroutine[None, None, int], make: Callable[[], WakefulLoop]) -> int:
+        service.close()
+        make().close()
+        return 0
+
+    monkeypatch.setattr(BusyPoll, "revise", lambda _, limit_us: told.append(limit_us))
+    monkeypatch.setattr("appliance.process.serve.run_loop", run_loop)
+    return told
+
+
+@pytest.mark.parametrize("command", ["device", "broker", "catalog", "syndicate"])
+def test_each_service_without_a_topology_looks_as_long_as_it_is_told(
+    command: str, limits_us: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "tcp://127.0.0.1:25299"
+    assert main([command, url]) == 0
+    assert main([command, "--busy-poll-us", "20", url]) == 0
+    assert main([command, "--busy-poll-us", "0", url]) == 0
+    assert limits_us == [default_us(), 20, 0]
+    for wrong in ("-1", "1001", "1.5", "x"):
+        with pytest.raises(SystemExit):
+            main([command, f"--busy-poll-us={wrong}", url])
+        assert "write a number up to 1000" in capsys.readouterr().err
 
 
 _FAULTS = """
