@@ -63,6 +63,10 @@ UMASK: Final = "spark.hadoop.fs.permissions.umask-mode"
 SOUND: Final = {"spark.hadoop.parquet.page.verify-checksum.enabled": "true"}
 """Settings for a Java of ours, wherever it works: a damaged page is an error. Recorders write the checksums.
 """
+SHARED: Final = {"spark.sql.artifact.isolation.enabled": "false"}
+"""Settings for a Spark that many commands come to, each with a session of its own. That would have a class
+loader of its own too, by which generated code is known: each command would generate and compile it all again.
+"""
 LASTING: Final = {
     # A stream has some dozen plans. But each batch of alerts has code of its own, with its watermark in it.
     "spark.sql.codegen.cache.maxEntries": "200",
@@ -116,8 +120,10 @@ def start(where: Where, quick: bool = False, rehearsal: str = "", lasting: bool 
     if where.submitted or where.remote:
         return None
     reach.check(where.master)
-    if where.resident and (found := resident.enter(where.memory, settings(where, ours=True), rehearsal)):
-        return found
+    if where.resident:
+        shared = {**settings(where, ours=True), **SHARED}
+        if found := resident.enter(where.memory, shared, rehearsal):
+            return found
     collector = GIVES_BACK if lasting else PARALLEL
     return Jvm(java.find(), where.memory, quick, managed=where.managed, conf=where.conf, collector=collector)
 

@@ -28,6 +28,21 @@ from pipeline.input import sample
 END_S = 60.0
 COUNTS = "SELECT bus, count(*) AS n FROM frames GROUP BY bus ORDER BY bus"
 
+CODE_OF_A_SESSION = """
+import sys
+from pipeline.engine.jvm import point_to
+from pipeline.engine.resident import session_in
+
+point_to(int(sys.argv[1]), sys.argv[2])
+with session_in() as spark:
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    spark.range(100).groupBy("id").count().collect()
+    metrics = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
+    print(metrics.METRIC_COMPILATION_TIME().getCount())
+"""
+"""A program that runs a query and prints how many classes that Java has generated until then."""
+
 
 class Machine:
     """A machine of its own: a runtime directory, and commands that run there."""
@@ -62,6 +77,15 @@ class Machine:
         found: dict[str, object] = json.loads(done.stdout)
         found.pop("run")
         return done.returncode, found
+
+    def generated(self) -> int:
+        """Ask the resident Spark a query in a session of its own, and return how many classes it has
+        generated since it began."""
+        words = [sys.executable, "-c", CODE_OF_A_SESSION, str(self.server.port), self.server.secret]
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=300, env=self._environment, check=True
+        )
+        return int(done.stdout)
 
     @property
     def server(self) -> server.Server:
@@ -115,6 +139,15 @@ def test_the_next_command_comes_to_the_same_spark(machine: Machine, counts: str)
     assert (due[0], found) == (0, (3, due[1]))
     assert any((machine.home / "out" / "last" / "last").glob("*.parquet"))  # not where the server runs
     assert machine.server == first
+
+
+@pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_next_command_generates_no_code_that_there_is(machine: Machine, counts: str) -> None:
+    before = machine.generated()
+    assert before > 0
+    assert machine.generated() == before
 
 
 @pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
