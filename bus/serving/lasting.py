@@ -148,6 +148,18 @@ class LastingProtocol(StreamReaderProtocol):
         self._carrier = None
 
 
+class LastingWriter(StreamWriter):
+    """A writer that may be closed after its peer has said goodbye over TLS.
+
+    That marks asyncio's transport as closed, and to close it again takes its protocol from it: then it can
+    neither be aborted nor asked for its socket, and whoever tries that raises.
+    """
+
+    def close(self) -> None:
+        if not self.is_closing():
+            super().close()
+
+
 async def open_stream(
     *place: Any, limit_bytes: int = READ_BYTES, **options: Any
 ) -> tuple[LastingReader, StreamWriter]:
@@ -160,4 +172,4 @@ async def open_stream(
     reader = LastingReader(limit_bytes, loop)
     protocol = LastingProtocol(reader, loop)
     transport, _ = await loop.create_connection(lambda: protocol, **options)
-    return reader, StreamWriter(transport, protocol, reader, loop)
+    return reader, LastingWriter(transport, protocol, reader, loop)

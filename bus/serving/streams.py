@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from bus.serving.lasting import LastingProtocol, LastingReader
+from bus.serving.lasting import LastingProtocol, LastingReader, LastingWriter
 from bus.transports.chores import queues_of
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
@@ -174,7 +174,7 @@ class StreamListener:
             self._reject(FAILED_TLS)
             return
         try:
-            writer = StreamWriter(transport, protocol, reader, self._loop)
+            writer = LastingWriter(transport, protocol, reader, self._loop)
             with suppress(OSError, EOFError):  # who goes in the midst of a word is no error of ours
                 await self._serve(reader, writer, seat)
                 await writer.wait_closed()

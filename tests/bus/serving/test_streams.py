@@ -7,13 +7,19 @@ import struct
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 
 import pytest
 
+from bus.serving.lasting import open_stream
 from bus.serving.streams import Serve, StreamListener
 from bus.transports.seats import ROOM, Seat, Seats
+from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
+from tests.helpers.certificates import own_tls
 from tests.helpers.peers import until
 
 MOST = 4
@@ -22,12 +28,15 @@ MOST = 4
 class House:
     """A listener with four seats whose service echoes one read."""
 
-    def __init__(self, silent_s: float = 60.0, serve: Serve | None = None) -> None:
+    def __init__(
+        self, silent_s: float = 60.0, serve: Serve | None = None, tls: SSLContext | None = None
+    ) -> None:
         self.rejected, self.seats, self.troubles = Counter[str](), Seats(), list[OSError]()
         self.listener = StreamListener(
             serve or self._serve,
             lambda: MOST,
             lambda why: self.rejected.update([why]),
+            tls,
             seats=self.seats,
             silent_s=silent_s,
         )
@@ -84,6 +93,38 @@ async def test_a_peer_that_resets_its_connection_is_no_error_of_ours() -> None:
     house.listener.close()
     gc.collect()  # a task tells of its error when nobody can ask any more
     assert not said
+
+
+@pytest.mark.parametrize("leaves", ["client", "server"])
+async def test_who_says_goodbye_over_tls_first_is_no_error_of_ours(leaves: str, tmp_path: Path) -> None:
+    """The other end closes a transport that is marked as closed already, asks for its socket, and aborts."""
+    said, served = list[Any](), list[bool]()
+
+    async def serve(reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
+        await converse(reader, writer, leaves == "server")
+        served.append(writer.get_extra_info("socket") is not None)
+
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    tls, url = own_tls(tmp_path), "tls+tcp://127.0.0.1"
+    house = House(serve=serve, tls=context(url, tls, listens=True))
+    dials = context(url, tls, listens=False)
+    reader, writer = await open_stream(*house.place[:2], ssl=dials, server_hostname="127.0.0.1")
+    await converse(reader, writer, leaves == "client")
+    writer.transport.abort()
+    await until(lambda: served and not len(house.seats))
+    house.listener.close()
+    gc.collect()  # a task whose exception nobody has taken says so when it goes
+    assert not said
+
+
+async def converse(reader: StreamReader, writer: StreamWriter, leaves_first: bool) -> None:
+    writer.write(b"x")
+    await reader.readexactly(1)
+    if not leaves_first:
+        assert await reader.read() == b""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 async def test_who_speaks_is_served(house: House) -> None:
