@@ -37,6 +37,11 @@ class State:
     def trial(self) -> bool:
         return self.until_s > 0.0
 
+    @property
+    def known(self) -> str:
+        """The hash of the file that it left here; "" if there was no roll-out."""
+        return self.old if self.back else self.new
+
     def over(self) -> bool:
         """Return whether a trial has gone on for too long, or the machine started again in it."""
         return self.trial and (self.boot != boot_id() or time.monotonic() >= self.until_s)

@@ -24,6 +24,7 @@ _RELOAD_S = 30.0
 _GUARD_S = 1.0
 _HEALTH_S = 20.0  # also of a machine that is busy
 _BY_HAND = "was changed by hand since the last roll-out: look at the difference, then use --force"
+_LATE = "is left as it is: this roll-out has gone back here already"
 _SHARED = "belongs to another gateway of this roll-out too: give each its own, with {gateway} in --to"
 
 
@@ -78,8 +79,7 @@ class Station:
         state = self._keeper.state()
         if state.trial and state.id != asked.id:
             return f"{self._keeper.path}: a roll-out of {state.by} is on trial here: wait until it has ended"
-        known = state.old if state.back else state.new
-        by_hand = bool(known) and present != known and not asked.force
+        by_hand = bool(state.known) and present != state.known and not asked.force
         return f"{self._keeper.path} {_BY_HAND}" if by_hand else ""
 
     def _told(self, text: str) -> str:
@@ -89,8 +89,9 @@ class Station:
         present, text = self._keeper.hash(), asked.text.encode()
         if found := self._occupied(asked, present):
             return Answer(found, hash=present)
-        if self._keeper.state().id == asked.id:
-            return Answer(f"{self._keeper.path} {_SHARED}", hash=present)
+        state = self._keeper.state()
+        if state.id == asked.id:
+            return Answer(f"{self._keeper.path} {_LATE if state.back else _SHARED}", hash=present)
         if present != asked.old:
             return Answer(f"{self._keeper.path} was changed since it was looked at", hash=present)
         until_s = time.monotonic() + HOLD_S
@@ -130,7 +131,8 @@ class Station:
         """Go back from the roll-out `asked.id`, or from the last one that was confirmed."""
         state, present = self._keeper.state(), self._keeper.hash()
         if asked.id and state.id != asked.id:
-            return Answer(hash=present)  # it never came here
+            self._never(asked, state)
+            return Answer(hash=present)
         if state.back or not state.id:
             return Answer("" if asked.id else "there is no roll-out to go back from", hash=present)
         if not asked.id and state.trial:
@@ -139,6 +141,13 @@ class Station:
             return Answer(f"{self._keeper.path} {_BY_HAND}", True, present)
         failed = "; ".join(self._return())
         return Answer(failed, bool(failed), self._keeper.hash())
+
+    def _never(self, asked: Asked, state: State) -> None:
+        """Refuse a roll-out that has not come here, should it still come: its way may have been cut behind
+        the request."""
+        if not state.trial:
+            known = state.known
+            self._keeper.keep(State(asked.id, asked.by, known, known, boot_id(), back=True))
 
     def _return(self) -> list[str]:
         """Go back to the file before, and return what a reload could not do."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from appliance.local.places import runtime_directory
-from appliance.rollout.keeper import hash_of
+from appliance.rollout.keeper import Keeper, hash_of
 from appliance.rollout.station import Station, guard
-from appliance.rollout.steps import Asked
+from appliance.rollout.steps import STEPS, Asked
 
 
 def test_why_there_is_no_status_of_a_process_is_said(
@@ -112,3 +112,35 @@ def test_a_step_that_is_killed_at_any_write_leaves_what_goes_back_by_itself(
 
 def killed(*_: object) -> None:
     raise Killed
+
+
+@pytest.mark.parametrize("late", STEPS)
+@pytest.mark.parametrize("before", [("look",), ("look", "apply"), ("look", "apply", "health")])
+def test_a_step_that_comes_after_its_roll_out_went_back_changes_nothing(
+    tmp_path: Path, before: tuple[str, ...], late: str
+) -> None:
+    """As where SSH is cut behind a request, and the machine there is slow."""
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for number, text in enumerate(("first", "second")):
+        for step in (*before, "back", late):
+            station.do(Asked(step, "gw", str(number), "me", "third", hash_of(text.encode())))
+        assert file.read_text() == text
+        assert not Keeper(file).state().trial
+        for step in ("look", "apply", "confirm"):
+            asked = Asked(step, "gw", f"{number} later", "me", "second", hash_of(text.encode()))
+            assert station.do(asked).error == ""
+        assert file.read_text() == "second"
+
+
+def test_of_a_roll_out_that_never_came_what_was_changed_by_hand_is_known(tmp_path: Path) -> None:
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for step in ("look", "apply", "confirm"):
+        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    file.write_text("by hand")
+    assert station.do(Asked("back", "gw", "2", "me")).error == ""
+    assert "by hand" in station.do(Asked("look", "gw", "3", "me", "third")).error
+    station.do(Asked("apply", "gw", "4", "me", "third", hash_of(b"by hand"), force=True))
+    station.do(Asked("back", "gw", "3", "me"))
+    assert Keeper(file).state().trial
