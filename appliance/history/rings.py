@@ -25,6 +25,7 @@ NEW: Final = 64
 """The most series that begin with one sample: all at once would stand the loop."""
 _SECOND_NS: Final = 1_000_000_000
 _BACK_S: Final = 2
+_NOTHING: Final = array("f", [nan]) * MINUTES.points
 
 
 class Kind(NamedTuple):
@@ -102,16 +103,14 @@ class Rings:
         self._second = second
 
     def _advance(self, first: int, last: int) -> None:
-        """Empty the places of some seconds, and of the minutes that end within them."""
-        seconds, minutes = SECONDS.points, MINUTES.points
-        empty = [second % seconds for second in range(max(first, last - seconds + 1), last + 1)]
-        ends = [second // 60 for second in range(first, last + 1) if second % 60 == 0]
+        """Empty the places of some seconds, and of the minutes that end within them, but for the first."""
+        begun, ended = -(first // -60) - 1, last // 60 - 1
         for key, series in list(self._series.items()):
-            for place in empty:
-                series.seconds[place] = nan
-            for minute in ends:
-                series.minutes[(minute - 1) % minutes] = series.minute(self.kinds[key.kind].fold)
-            if last - series.seen > minutes * 60:
+            _empty(series.seconds, first, last)
+            if begun <= ended:
+                series.minutes[begun % MINUTES.points] = series.minute(self.kinds[key.kind].fold)
+                _empty(series.minutes, begun + 1, ended)
+            if last - series.seen > MINUTES.points * 60:
                 del self._series[key]
 
     def _put(self, second: int, values: Mapping[Key, float]) -> None:
@@ -150,6 +149,18 @@ class Rings:
 
     def _end(self, step_s: int) -> int:
         return self._second if step_s == 1 else self._second // step_s - 1
+
+
+def _empty(ring: "array[float]", first: int, last: int) -> None:
+    """Empty the places of some numbers: thousands at once, where a clock leaps."""
+    if first == last:
+        ring[first % len(ring)] = nan
+        return
+    count = min(last - first + 1, len(ring))
+    begin = (last - count + 1) % len(ring)
+    head = min(count, len(ring) - begin)
+    ring[begin : begin + head] = _NOTHING[:head]
+    ring[: count - head] = _NOTHING[: count - head]
 
 
 def _turned(ring: "array[float]", last: int) -> "array[float]":

@@ -1,5 +1,6 @@
 """The rings of curves: each second has its place, minutes fold, gaps stay gaps, and all is bounded."""
 
+import sys
 from math import isnan
 
 from hypothesis import given
@@ -85,3 +86,25 @@ def test_the_points_are_those_of_a_dictionary_by_the_second(steps: list[tuple[in
     if steps:
         last = range(second - SECONDS.points + 1, second + 1)
         assert points(made, RATE, SECONDS) == [known.get(one) for one in last]
+
+
+@given(st.lists(st.one_of(st.integers(1, 70), st.integers(1, 100_000)), max_size=20))
+def test_the_minutes_are_those_of_a_dictionary_however_far_the_clock_leaps(steps: list[int]) -> None:
+    made, known, second = Rings(KINDS), dict[int, float](), START_S
+    made.sample(second * S_NS, {VALUE: second % 1000})
+    for step in steps:
+        known[second // 60] = second % 1000
+        second += step
+        made.sample(second * S_NS, {VALUE: second % 1000})
+    last = range(second // 60 - MINUTES.points, second // 60)
+    assert points(made, VALUE, MINUTES) == [known.get(one) for one in last]
+
+
+def test_a_leap_of_the_clock_empties_places_many_at_once() -> None:
+    """One at a time stood a gateway's loop for as long as a lease lasts."""
+    made, calls = Rings(KINDS), list[str]()
+    made.sample(START_S * S_NS, {RATE: 1.0})
+    sys.setprofile(lambda _, event, about: calls.append(event))
+    made.sample((START_S + 80_000) * S_NS, {RATE: 2.0})
+    sys.setprofile(None)
+    assert len(calls) < 100
