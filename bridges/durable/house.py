@@ -307,9 +307,17 @@ class House:
         return self._pump()
 
     def _recover(self) -> None:
-        """Try to write again; the next commit tells whether that works."""
+        """Try to write again: the next commit tells whether that works, or a trial where nothing comes."""
         self.intake.is_open = True
+        if self._opened is not None and not (self.intake or self._is_committing):
+            self._run(self._opened.journal.try_out, self._tried)
         self._pump()
+
+    def _tried(self, future: "Future[None]") -> None:
+        error = future.exception()
+        self.fault = "" if error is None else words_of(error)
+        if error is not None:
+            self._later("again", AGAIN_S, self._recover)
 
     def _send(self, records: list[Record]) -> None:
         """Give new records to the ends that are connected."""

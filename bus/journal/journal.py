@@ -193,6 +193,11 @@ class Journal:
                 "one"
             )
 
+    def try_out(self) -> None:
+        """Raise `OSError` if the disk takes nothing, or as `check` does."""
+        self.check()
+        self._reserve.try_out()
+
     @property
     def unacknowledged(self) -> int:
         """The messages that are kept for the consumer that lacks most."""

@@ -10,6 +10,8 @@ RESERVE: Final = "reserve"
 RESERVE_BYTES: Final = 64 * 1024
 """More than the notes about a segment take, as a rule. They are random: a disk may store zeros in no room."""
 
+_TRIAL_BYTES: Final = 4096
+
 
 class Reserve:
     """A file in a directory that takes room. Without it a journal works too, until its disk is full."""
@@ -24,14 +26,23 @@ class Reserve:
             if self._files.listing(directory).get(name) == RESERVE_BYTES:
                 return
             try:
-                self._fill()
+                self._fill(self._path, RESERVE_BYTES)
             except OSError:
                 self._files.unlink(self._path)
 
-    def _fill(self) -> None:
-        file = self._files.open(self._path, create=True)
+    def try_out(self) -> None:
+        """Write something and take it back. Raises `OSError` if the disk takes nothing."""
+        path = f"{self._path}.trial"
         try:
-            self._files.pwrite(file, os.urandom(RESERVE_BYTES), 0)
+            self._fill(path, _TRIAL_BYTES)
+        finally:
+            with suppress(OSError):
+                self._files.unlink(path)
+
+    def _fill(self, path: str, size_bytes: int) -> None:
+        file = self._files.open(path, create=True)
+        try:
+            self._files.pwrite(file, os.urandom(size_bytes), 0)
             self._files.sync(file)
         finally:
             self._files.close(file)
