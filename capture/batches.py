@@ -6,6 +6,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from capture.files import day_of
+from capture.schema import META_DAY
+
 NEXT: Final = "next"
 """The key in the metadata of each batch of the number of the next record."""
 
@@ -27,3 +30,12 @@ def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
         except BAD as error:
             if isinstance(error, OSError) and error.errno:  # Arrow's own have none
                 raise
+
+
+def day_recorded(batch: pa.RecordBatch) -> str:
+    """Return the day of a journal's rows, `YYYY-MM-DD` in UTC. One of an older version has that of its first.
+
+    The rows do not say it: a frame of CAN that comes at midnight has the time of its adapter, before that.
+    """
+    told = (batch.schema.metadata or {}).get(META_DAY.encode())
+    return day_of(batch["ts_ns"][0].as_py()) if told is None else told.decode()

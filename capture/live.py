@@ -5,7 +5,7 @@ was read is not read again, and what is new is found wherever it is.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capture import journals, parquet, ranges
-from capture.files import CaptureError, day_of, gateway_of, journals_beside, listed, opened
+from capture.batches import day_recorded
+from capture.files import CaptureError, gateway_of, journals_beside, listed, opened
 from capture.locks import reading
 from capture.ranges import Interval, Ranges
 from capture.schema import DATE, GATEWAY
@@ -235,29 +236,39 @@ def read(days: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
     if piece.offset is not None:
         try:
             for batch in journals.rows_from(path, piece.offset, piece.first, piece.last):
-                yield _placed(batch, piece.gateway)
+                if len(batch):
+                    yield _placed(batch, piece.gateway, day_recorded(batch))
             return
         except FileNotFoundError:
             pass
     elif path.exists():
-        try:
-            with reading(days):
-                yield from _of_file(path, piece)
+        with reading(days):
+            found = yield from _read_or_gone(path, piece)
+        if found:
             return
-        except CaptureError as error:
-            if path.exists() and not _was_gone(error):
-                raise
     yield from _moved(days, piece)
 
 
+def _read_or_gone(path: Path, piece: Piece) -> Generator[pa.RecordBatch, None, bool]:
+    """Read rows in a file. Return False if there is no file any more. Raises `CaptureError`."""
+    try:
+        yield from _of_file(path, piece)
+    except CaptureError as error:
+        if path.exists() and not _was_gone(error):
+            raise
+        return False
+    return True
+
+
 def _of_file(path: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
+    day = path.parent.parent.name.removeprefix(f"{DATE}=")
     with opened(path) as file:
         names = parquet.rows_schema(file).names
         for batch in file.iter_batches(columns=names):
             rows = parquet.recorded(pa.Table.from_batches([batch]))
             mine = rows.filter(pc.equal(rows["boot"], piece.boot))
             for part in mine.to_batches():
-                yield _placed(journals.between(part, piece.first, piece.last), piece.gateway)
+                yield _placed(journals.between(part, piece.first, piece.last), piece.gateway, day)
 
 
 def _moved(days: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -267,15 +278,13 @@ def _moved(days: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
     with reading(days):
         held = [one for one in Live(days).held() if one.gateway == piece.gateway and one.journal is None]
         for one in pieces({}, end, held):
-            if Path(one.path).exists():
-                yield from _of_file(Path(one.path), one)
+            yield from _read_or_gone(Path(one.path), one)
 
 
-def _placed(batch: pa.RecordBatch, gateway: str) -> pa.RecordBatch:
-    """Add the columns that a file's directory says. Rows of a journal are of one day."""
-    day = date.fromisoformat(day_of(batch["ts_ns"][0].as_py())) if len(batch) else date.min
+def _placed(batch: pa.RecordBatch, gateway: str, day: str) -> pa.RecordBatch:
+    """Add the columns that a file's directory says, or will say."""
     columns = {
-        DATE: pa.array([day] * len(batch), pa.date32()),
+        DATE: pa.array([date.fromisoformat(day)] * len(batch), pa.date32()),
         GATEWAY: pa.array([gateway] * len(batch), pa.string()),
     }
     for name, column in columns.items():

@@ -23,6 +23,8 @@ META_GATEWAY: Final = f"{META_PREFIX}capture.gateway"
 META_BOOT: Final = f"{META_PREFIX}capture.boot"
 META_RECORDER: Final = f"{META_PREFIX}capture.recorder"
 META_TOPOLOGY: Final = f"{META_PREFIX}capture.topology"
+META_DAY: Final = f"{META_PREFIX}capture.day"
+"""The key of the day, in UTC, on which a recorder got the rows of a file. Their own times may be earlier."""
 META_SOURCE: Final = f"{META_PREFIX}capture.source"
 """The key of the source of imported rows: their file, its format and how that writes, as JSON."""
 

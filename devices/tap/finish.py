@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from bus.errors import words_about
 from capture import parquet
-from capture.batches import batches_of
-from capture.files import UNFINISHED_SUFFIX, capture_file, day_of
+from capture.batches import batches_of, day_recorded
+from capture.files import UNFINISHED_SUFFIX, capture_file
 from capture.schema import META_GATEWAY
 from devices.child import hide_pandas
 from devices.tap.journal import claimed, leftovers
@@ -64,7 +64,7 @@ def _finish(root: Path, journal: Path) -> Path | None:
 
 def _target(root: Path, first: pa.RecordBatch, name: str) -> Path:
     gateway = first.schema.metadata[META_GATEWAY.encode()].decode()
-    return capture_file(root, day_of(first["ts_ns"][0].as_py()), gateway, name)
+    return capture_file(root, day_recorded(first), gateway, name)
 
 
 def main(words: list[str]) -> int:

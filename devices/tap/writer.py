@@ -22,9 +22,10 @@ import pyarrow as pa
 from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.machine.permissions import check_access
-from capture.files import days_directory, journal_directory, name_of
+from capture.files import day_of, days_directory, journal_directory, name_of
 from capture.schema import (
     META_BOOT,
+    META_DAY,
     META_GATEWAY,
     META_RECORDER,
     META_TOPOLOGY,
@@ -267,7 +268,9 @@ class Writer:
         if self.journal is None:
             settings = self.settings
             directory = journal_directory(self.root, settings.gateway)
-            self.journal = Journal(directory, name_of(settings.boot, first_row), self.schema)
+            day = {META_DAY: day_of(self.day * _DAY_NS)}
+            schema = self.schema.with_metadata({**self.schema.metadata, **day})
+            self.journal = Journal(directory, name_of(settings.boot, first_row), schema)
             self.journal_s = time.monotonic()
         return self.journal
 

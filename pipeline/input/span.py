@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 MARGIN_NS: Final = 300_000_000_000
 """Rows of a frame may be so much later than the first one, or seem so by another clock; or come so late."""
+LATE_NS: Final = 10_000_000_000
+"""A frame may be recorded so long after its own time, which an adapter of CAN told: in the next day's files.
+"""
 _NS: Final = 10**9
 
 
@@ -56,7 +59,7 @@ class Span(NamedTuple):
 
     def _days(self) -> tuple[str, str]:
         begin = "0001-01-01" if self.from_ns is None else day_of(self.from_ns)
-        return begin, "9999-12-31" if self.to_ns is None else day_of(self.to_ns - 1)
+        return begin, "9999-12-31" if self.to_ns is None else day_of(_bounded(self.to_ns - 1 + LATE_NS))
 
     def select(self, rows: "DataFrame") -> "DataFrame":
         """Select the rows of it. If it has bounds, the summaries of files are left out, which are about all

@@ -3,7 +3,8 @@
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from bus.wire.batch import from_payloads
 from capture.batches import NEXT, batches_of
 from capture.files import JOURNAL_SUFFIX, capture_file, days_directory, name_of
+from capture.live import Live, latest, pieces, read
 from capture.schema import Kind
 from devices.tap.finish import finish
 from devices.tap.finish import finish_all as finish_every
@@ -44,11 +46,10 @@ def writer(ring: Ring, root: Path, **options: Any) -> Writer:
     return made
 
 
-def put(ring: Ring, number: int, ts_ns: int, messages: list[bytes]) -> None:
+def put(ring: Ring, number: int, ts_ns: int, messages: list[bytes], times_ns: Sequence[int] = ()) -> None:
     batch = from_payloads(messages)
-    assert ring.put(
-        Kind.FRAME, RecordPlace("bus p", "bus p", "a", 0).encode(), batch.count, ts_ns, number, batch.data
-    )
+    place, times = RecordPlace("bus p", "bus p", "a", 0).encode(), array("Q", times_ns).tobytes()
+    assert ring.put(Kind.FRAME, place, batch.count, ts_ns, number, batch.data, times)
 
 
 def take(made: Writer, ring: Ring) -> None:
@@ -76,6 +77,32 @@ def test_a_row_is_in_its_own_day_s_directory(ring: Ring, tmp_path: Path) -> None
         ("date=1970-01-01", "0" * 14 + "5"),
     ]
     assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 6)
+
+
+@pytest.mark.parametrize("told_ns", [DAY_NS - 1, 2 * DAY_NS, 0])
+def test_the_times_that_adapters_tell_at_midnight_choose_no_day_for_a_file(
+    told_ns: int, ring: Ring, tmp_path: Path
+) -> None:
+    """They are from before midnight, or from before the clock was set."""
+    made = writer(ring, tmp_path)
+    put(ring, 0, DAY_NS - 9, numbered(0, 1))
+    put(ring, 1, DAY_NS + 1, numbered(1, 2), [told_ns, DAY_NS])
+    put(ring, 2, DAY_NS + 10**9, numbered(3, 2))
+    take(made, ring)
+    days = days_directory(tmp_path)
+    look = Live(days)
+    of_journals = [*_days_of(look, days)]
+    finish_all(made, tmp_path)
+    assert [path.parent.parent.name for path in files_in(tmp_path)] == ["date=1970-01-01", "date=1970-01-02"]
+    assert of_journals == [*_days_of(look, days)] == ["1970-01-01", *4 * ["1970-01-02"]]
+
+
+def _days_of(look: Live, days: Path) -> Iterator[str]:
+    """Yield the day of each row, in order."""
+    held = look.held()
+    for piece in pieces({}, latest({}, held, None), held):
+        for batch in read(days, piece):
+            yield from map(str, batch["date"].to_pylist())
 
 
 def test_a_writer_that_is_killed_after_midnight_doubles_nothing_of_the_day_before(

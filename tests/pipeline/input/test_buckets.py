@@ -34,7 +34,7 @@ from pipeline.errors import PipelineError, cause_of
 from pipeline.input import stored
 from pipeline.input.buckets import LEAST_BYTES, MOST_BYTES, PARTS, BucketReader, Piece, pieces
 from pipeline.input.read import by_engine, read, root
-from pipeline.input.span import WHOLE, Span, time_ns
+from pipeline.input.span import LATE_NS, WHOLE, Span, time_ns
 from pipeline.input.stored import Listing
 from tests.helpers import s3
 from tests.pipeline.engines import QUICK, SHORT_LIVED
@@ -205,7 +205,7 @@ def test_spark_has_no_file_system_for_a_store(spark: "SparkSession") -> None:
 
 
 def test_rows_are_those_that_spark_reads(spark: "SparkSession", store: Store) -> None:
-    reader = BucketReader(URL, Span(to_ns=time_ns(LATER)), schema())
+    reader = BucketReader(URL, Span(to_ns=time_ns(LATER) - LATE_NS), schema())
     found = spark.createDataFrame(pa.Table.from_batches(batches(reader)))
     here = read(spark, root(str(store.directory)))
     assert found.schema.simpleString() == here.schema.simpleString()
@@ -251,7 +251,7 @@ def test_a_delta_table_is_read_by_its_log(store: Store) -> None:
     found = stored.listing(url)
     assert (len(found.sizes), found.is_logged) == (whole, True)
     assert sum(map(len, batches(BucketReader(url, WHOLE, schema())))) == sum(
-        map(len, batches(BucketReader(URL, Span(to_ns=time_ns(LATER)), schema())))
+        map(len, batches(BucketReader(URL, Span(to_ns=time_ns(LATER) - LATE_NS), schema())))
     )
 
 
