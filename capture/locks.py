@@ -3,14 +3,17 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 
 @contextmanager
 def reading(days: Path) -> Iterator[None]:
-    """Keep files where they are in the block: compaction waits for its end."""
-    with _locked(days, fcntl.LOCK_SH, lambda: None):
+    """Keep files where they are in the block: compaction waits for its end. Of a directory that has gone,
+    there are none."""
+    with ExitStack() as held:
+        with suppress(FileNotFoundError):
+            held.enter_context(_locked(days, fcntl.LOCK_SH, lambda: None))
         yield
 
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -208,6 +209,50 @@ def test_retention_may_delete_a_day_while_it_is_looked_at(tmp_path: Path) -> Non
         finally:
             ended.set()
         going.result()
+
+
+_CALLS = [(live, "reading"), (live, "listed"), (live, "opened"), (ranges, "opened"), (Path, "exists"),
+          (Path, "is_dir"), (Path, "open"), (Path, "glob")]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+@pytest.mark.parametrize("takes_days", [False, True])
+def test_a_directory_may_be_removed_at_any_moment_and_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_finished: bool, takes_days: bool
+) -> None:
+    """A watch ended with an error where that was between its look and its reading."""
+    for last in count(1):
+        root = tmp_path / str(last)
+        look, recording = Live(days_directory(root)), Recording(root)
+        recording.add(3)
+        if is_finished:
+            recording.finish()
+            later = Recording(root, recording.number)
+            later.add(2)
+        calls = count(1)
+        with monkeypatch.context() as patched:
+            for owner, name in _CALLS:
+                patched.setattr(owner, name, _removing(getattr(owner, name), calls, last, root, takes_days))
+            at, found = step(look, {})
+        assert found == sorted({*found} & {*range(5)})
+        after = Recording(root, 10)
+        after.add(2)
+        after.finish()
+        assert step(look, at)[1][-2:] == [10, 11]
+        if next(calls) <= last:
+            assert last > 5
+            return
+
+
+def _removing(call: Any, calls: "count[int]", last: int, root: Path, takes_days: bool) -> Any:
+    """Return a function that, as the call with the number `last`, first removes a directory."""
+
+    def removing(*arguments: Any, **more: Any) -> Any:
+        if next(calls) == last:
+            shutil.rmtree(days_directory(root) if takes_days else root, ignore_errors=True)
+        return call(*arguments, **more)
+
+    return removing
 
 
 def test_of_old_days_only_their_rows_are_kept(tmp_path: Path) -> None:
