@@ -18,7 +18,12 @@ async def test_a_disk_that_takes_writes_again_is_seen_without_a_message(
     """A bus of alarms was in trouble until the next alarm."""
     tried, real = list[Journal](), Journal.try_out
     monkeypatch.setattr("bridges.durable.house.AGAIN_S", 0.01)
-    monkeypatch.setattr(Journal, "try_out", lambda journal: tried.append(journal) or real(journal))
+
+    def try_out(journal: Journal) -> None:
+        tried.append(journal)
+        real(journal)
+
+    monkeypatch.setattr(Journal, "try_out", try_out)
     files = disk()
     a = make("gw-a", files, "gw-b")
     house = a.house
