@@ -26,7 +26,7 @@ from topologies.model import Topology
 PLANT = """\
 name: plant
 gateways:
-  gw-a: {address: 10.0.0.1, node: 1}
+  gw-a: {address: 10.0.0.1, node: 1, busy_poll_us: 1000}
   gw-b: {address: 10.0.0.2, node: 2}
   gw-c: {address: 10.0.0.3, node: 3}
 brokers:
