@@ -1,8 +1,9 @@
 """Logs of candump: `(1436509052.249713) can0 123#1122`, one frame a line, as `candump -L` writes them.
 
-Source: candump.c and lib.c of can-utils. Times have 6 digits, or 9 with its `-N`; behind the frame stands `T`
-or `R` with its `-x`; in front of a name stand blanks up to the longest name of all interfaces that it heard
-so far. Read by numpy, a megabyte at a time. What it shows without `-L` is read by `console`. Needs numpy.
+Source: candump.c and lib.c of can-utils, and python-can 4.6. Times have 6 digits, or 9 with its `-N`; behind
+the frame stands `T` or `R` with its `-x`, and in what python-can writes behind all but error frames; in front
+of a name stand blanks up to the longest name of all interfaces that it heard so far. Read by numpy, a
+megabyte at a time. What it shows without `-L` is read by `console`. Needs numpy.
 """
 
 import re
@@ -31,11 +32,12 @@ _BAD: Final = "lines that are none of candump -L"
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
-    """Read frames. `style` learns the step of times, and whether the log tells directions."""
+    """Read frames. `style` learns the step of times, and whether the log tells directions, and none of
+    error frames (`bare_errors`)."""
     if SHOWN.search(source.head) and not LOGGED.search(source.head):
         yield from ConsoleReader(source, style).read()
         return
-    style.update(step_ns=1000, direction=False)
+    style.update(step_ns=1000, direction=False, bare_errors=False)
     end = _End(style)
     for block in line_blocks(source, end.is_whole):
         frames = parse(block, source.told, style)
@@ -123,7 +125,9 @@ def parse(block: bytes, told: LeftOut, style: dict[str, Any]) -> Frames:
     if good.any():
         if (close - dot - 1)[good].max() > 6:
             style["step_ns"] = 1
-        style["direction"] = bool(style["direction"] or (rest < lines.ends)[good].any())
+        told_of, is_error = (rest < lines.ends)[good], (frame[0][good] & ERROR) != 0
+        style["direction"] = bool(style["direction"] or told_of.any())
+        style["bare_errors"] = bool(style.get("bare_errors") or (is_error & ~told_of).any())
     channel, names = _names(lines, name[good], space[good])
     times = seconds * 10**9 + fraction
     columns = (column[good] for column in (is_sent, *frame))
@@ -198,6 +202,7 @@ class Writer:
         self._file = file
         self._digits = 9 if style.get("step_ns") == 1 else 6
         self._directions = ("", "") if not style.get("direction") else (" R", " T")
+        self._bare = ERROR if style.get("bare_errors") else 0
 
     def add(self, frames: Frames) -> None:
         """Write frames."""
@@ -218,7 +223,8 @@ class Writer:
             seconds, ns = divmod(ts_ns, 1_000_000_000)
             data = text[at * width : at * width + 2 * size]
             frame = compact(number, size, marks, is_fd, data)
-            yield (f"({seconds:010}.{ns // step:0{digits}}) {names[channel]} {frame}{directions[is_sent]}\n")
+            direction = "" if number & self._bare else directions[is_sent]
+            yield f"({seconds:010}.{ns // step:0{digits}}) {names[channel]} {frame}{direction}\n"
 
 
 def interface_name(name: str) -> str:

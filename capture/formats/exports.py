@@ -200,7 +200,7 @@ def exported(found: Found, form: Format, target: str, rows: Rows | None = None) 
         with written(target, form.seeks) as file:
             output = form.output(file, style)
             for frames in found.frames:
-                fitted = losses.fitted(frames, output_step_ns(form, style))
+                fitted = losses.fitted(frames, output_step_ns(form, style), bool(style.get("direction")))
                 if len(fitted):
                     output.add(fitted)
                     count += len(fitted)

@@ -44,8 +44,9 @@ class Losses:
         self._naming, self._named = form.names(), dict[str, str]()
         self._first_ns: int | None = None
 
-    def fitted(self, frames: Frames, step_ns: int) -> Frames:
-        """Return the frames that the format holds, and count what they lose in it."""
+    def fitted(self, frames: Frames, step_ns: int, directed: bool = False) -> Frames:
+        """Return the frames that the format holds, and count what they lose in it. `directed`: this file of
+        it tells directions, which others do not."""
         form, told = self._form, self._told
         left = np.zeros(len(frames), np.bool_)
         for word, held, which in (
@@ -65,7 +66,7 @@ class Losses:
         if not form.codes:
             codes = int(((kept.marks != 0) & ~kept.is_fd).sum())
             told.leave(f"length codes above 8, which {form.key} does not have: 8 is written", codes)
-        if not form.directions:
+        if not (form.directions or directed):
             told.leave(f"frames that were sent, which {form.key} does not tell", int(kept.is_sent.sum()))
         if step_ns > 1:
             cut = int((kept.ts_ns % step_ns != 0).sum())

@@ -1,10 +1,12 @@
 """Logs of candump: the forms of a line, and lines that are none."""
 
 from pathlib import Path
+from typing import Any
 
 import can
 import pytest
 
+from appliance.commandline.cli import main
 from capture.formats.candump import parse
 from capture.formats.source import LeftOut
 from capture.formats.table import BY_KEY, format_of
@@ -83,7 +85,7 @@ def test_python_can_and_we_read_each_others_logs(tmp_path: Path) -> None:
             writer.on_message_received(message)
     found, told, style = read_back(tmp_path / "theirs.log", CANDUMP)
     assert told == []
-    assert style == {"step_ns": 1000, "direction": True}  # it writes the direction always
+    assert style == {"step_ns": 1000, "direction": True, "bare_errors": False}  # it writes the direction
     assert [(row[1], *row[3:]) for row in listed(found)] == [(row[1], *row[3:]) for row in listed(keep)]
 
 
@@ -93,3 +95,35 @@ def test_nine_digits_and_directions_stay(tmp_path: Path) -> None:
     found, _, style = read_back(tmp_path / "x.log", CANDUMP)
     assert found is not None
     assert written(CANDUMP, found, style).decode() == text
+
+
+def test_what_python_can_writes_comes_back_as_it_was(tmp_path: Path) -> None:
+    """It writes no direction behind error frames, and ` R` stood there after an export."""
+    log, again = tmp_path / "theirs.log", tmp_path / "again.log"
+    kinds: dict[str, dict[str, Any]] = {
+        "heard": {}, "sent": {"is_rx": False}, "error": {"is_error_frame": True, "is_rx": True},
+        "remote": {"is_remote_frame": True}, "fd": {"is_fd": True, "bitrate_switch": True},
+    }  # fmt: skip
+    with can.CanutilsLogWriter(log) as writer:
+        for at, kind in enumerate(kinds.values()):
+            common = {"timestamp": 1.7e9 + at, "channel": "can0", "is_extended_id": at < 2}
+            writer(can.Message(arbitration_id=5, **common, **kind))
+    text = log.read_text()
+    assert main(["capture", "import", str(log), "--directory", str(tmp_path / "held")]) == 0
+    assert main(["capture", "export", str(tmp_path / "held"), str(again)]) == 0
+    assert again.read_text() == text
+    log.write_text(text.replace("#\n", "# R\n"))  # as candump -x writes them
+    found, _, style = read_back(log, CANDUMP)
+    assert found is not None
+    assert not style["bare_errors"]
+    assert written(CANDUMP, found, style) == log.read_bytes()
+
+
+def test_of_a_log_with_directions_no_sent_frame_counts_as_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("(1436509052.249713) can0 123#11 T\n")
+    assert main(["capture", "import", str(log), "--directory", str(tmp_path / "held")]) == 0
+    assert main(["capture", "export", str(tmp_path / "held"), str(tmp_path / "y.log")]) == 0
+    assert "which candump does not tell" not in "".join(capsys.readouterr())
