@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 from pyarrow import fs
 
+from bus.machine.partial import partial_of
 from capture import parquet
 from capture.files import CaptureError
 
@@ -72,10 +73,9 @@ class Directory:
 
     def put(self, path: Path, name: str) -> None:
         target = self.root / name
-        partial = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        partial = partial_of(target)
         with said(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            _clear(target)
             with path.open("rb") as source, partial.open("wb") as file:
                 while piece := source.read(1 << 20):
                     file.write(piece)
@@ -135,14 +135,6 @@ class Bucket:
     def opened(self, name: str) -> Iterator[pa.NativeFile]:
         with said(f"{self._url}/{name}"), self._system.open_input_file(f"{self._prefix}/{name}") as file:
             yield file
-
-
-def _clear(target: Path) -> None:
-    """Delete what processes of this machine that were killed have left of a file."""
-    for left in target.parent.glob(f".{target.name}.*.tmp"):
-        writer = left.suffixes[-2][1:]
-        if writer.isdigit() and not Path(f"/proc/{writer}").exists():
-            left.unlink(missing_ok=True)
 
 
 @contextmanager

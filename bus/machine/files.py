@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from bus.errors import BusError
+from bus.machine.partial import partial_of
 from bus.machine.touch import touching
 from bus.text import MARK
 
@@ -133,8 +134,7 @@ def replace_bytes(path: str | Path, data: bytes) -> None:
     """
     with _naming(path):
         real = Path(path).resolve()
-        partial = real.with_name(f".{real.name}.tmp")
-        partial.unlink(missing_ok=True)
+        partial = partial_of(real)
         try:
             _write_exclusively(partial, data, stat.S_IMODE(real.stat().st_mode))
             partial.replace(real)
@@ -150,10 +150,9 @@ def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
     """
     if not Path(path).name:  # `.` or `/`
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    partial = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
+    partial = partial_of(Path(path))
     with _naming(path):
         try:
-            partial.unlink(missing_ok=True)  # of one that was killed: in a container all have one number
             _write_exclusively(partial, data, mode)
             os.link(partial, path)
         except OSError as error:
@@ -172,7 +171,7 @@ def whole(path: str | Path) -> Iterator[BinaryIO]:
     A pipe or a device is written in place, and so is a file whose directory takes no other. Raises `OSError`.
     """
     real, mode = Path(path).resolve(), _mode(path)
-    aside = real.with_name(f".{real.name[:40]}.{os.getpid()}.tmp")
+    aside = partial_of(real)
     file = None if mode is not None and not stat.S_ISREG(mode) else _beside(aside, path, mode)
     if file is None:
         with open(real, "wb") as in_place:
@@ -198,7 +197,6 @@ def _beside(aside: Path, path: str | Path, mode: int | None) -> BinaryIO | None:
     """Open a file with the permissions of that at `path`; None if it can only be written in place."""
     with _naming(path):
         try:
-            aside.unlink(missing_ok=True)
             file = open(aside, "xb")  # noqa: SIM115 (its caller closes it)
         except PermissionError:
             if mode is None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from bus.machine.partial import partial_of
 from bus.machine.touch import touching
 
 DENIED: Final = 0o027
@@ -54,8 +55,7 @@ def umask() -> int:
 
 def write_secret(path: Path, text: str) -> None:
     """Write a file for its user alone, at once: a reader gets all of the old text or all of the new."""
-    partial = path.with_name(f"{path.name}.tmp")
-    partial.unlink(missing_ok=True)
+    partial = partial_of(path)
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     partial.replace(path)

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from bus.extras import install, lacking, pip
+from bus.machine.partial import partial_of
 from pipeline.errors import PipelineError
 
 _MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
@@ -105,7 +106,7 @@ def unsign() -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for jar in needed():
         if jar.name.startswith(_SIGNED) and not (directory / jar.name).exists():
-            aside = directory / f"{jar.name}.{os.getpid()}.tmp"
+            aside = partial_of(directory / jar.name)
             _copy(jar, aside)
             aside.replace(directory / jar.name)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, BinaryIO, Final
 
 from bus.machine.parents import ending_with_us
@@ -165,7 +166,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     does, so that the next start is faster."""
     found = java.find()
     target = archive(found)
-    partial = target.with_suffix(f".{os.getpid()}.tmp") if not target.exists() and _can_archive() else None
+    partial = target.with_suffix(f".{token_hex(6)}.tmp") if not target.exists() and _can_archive() else None
     jvm = Jvm(found, memory, quick=True, record=partial, collector=GIVES_BACK)
     try:
         yield jvm

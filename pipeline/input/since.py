@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from bus.machine.partial import partial_of
 from capture.files import gateway_of
 from pipeline.errors import PipelineError
 
@@ -47,7 +48,7 @@ def load(note: Path) -> int | None:
 
 def store(note: Path, job: str, where: str, to_ns: int) -> None:
     """Note that the job has looked up to then. Raises `PipelineError`."""
-    partial = note.with_suffix(f".{os.getpid()}.tmp")
+    partial = partial_of(note)
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
         partial.write_text(json.dumps({"job": job, "capture": where, _TO_NS: to_ns}))

@@ -28,6 +28,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from bus.machine.partial import partial_of
 from bus.wire.envelope import take_apart
 from bus.wire.frame import unpack
 from capture.pcapng import Packet
@@ -208,6 +209,6 @@ class StreamWriter(_Sending, DataSourceStreamWriter):
             return
         self.send(messages)
         if note:
-            partial = note.with_suffix(".tmp")
+            partial = partial_of(note)
             partial.write_text(json.dumps(batchId))
             os.replace(partial, note)

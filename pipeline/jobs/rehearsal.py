@@ -1,8 +1,8 @@
 """Rehearsals: small jobs run once, so that later starts find classes in an archive, or code compiled."""
 
-import os
 import sys
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from bus.machine.scratch import Scratch
@@ -36,7 +36,7 @@ def archive_classes(memory: str) -> int:
             f"{cache_directory()}: no class archive can be put there: {error.strerror}"
         ) from None
     tell(f"Java {found.version} at {found.home}")
-    partial = target.with_suffix(f".{os.getpid()}.tmp")
+    partial = target.with_suffix(f".{token_hex(6)}.tmp")
     try:
         _record(Jvm(found, memory, quick=True, record=partial))
         if not partial.exists():

@@ -253,9 +253,3 @@ def test_a_file_in_a_directory_that_takes_no_other_is_written_in_place(tmp_path:
     subprocess.run([*LIMITED, sys.executable, "-c", code, str(there)], check=True)
     assert there.read_text() == "new"
     tmp_path.chmod(0o755)
-
-
-def test_what_a_killed_process_of_the_same_number_left_stops_no_new_file(tmp_path: Path) -> None:
-    (tmp_path / f".new.{os.getpid()}.tmp").write_bytes(b"a piece")
-    write_new(tmp_path / "new", b"whole")
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("new", b"whole")]

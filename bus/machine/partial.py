@@ -1,0 +1,29 @@
+"""Names of files that are written first and then take the place of another.
+
+The number of a process is no name of its own: each container begins to count at 1, and two of them may write
+into one directory.
+"""
+
+import time
+from contextlib import suppress
+from glob import escape
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+ABANDONED_S: Final = 86_400.0
+"""The time since it was last written after which such a file is that of a process that was killed."""
+_NAME_CHARS: Final = 40
+
+
+def partial_of(path: Path) -> Path:
+    """Return the path of a file beside `path` that nobody else writes, and delete what was abandoned there.
+
+    Its name begins with a dot and ends with `.tmp`.
+    """
+    start = f".{path.name[:_NAME_CHARS]}."
+    for left in path.parent.glob(f"{escape(start)}*.tmp"):
+        with suppress(OSError):  # another process has deleted it, or we may not
+            if time.time() - left.lstat().st_mtime > ABANDONED_S:
+                left.unlink()
+    return path.with_name(f"{start}{token_hex(6)}.tmp")
