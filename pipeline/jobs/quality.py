@@ -23,7 +23,8 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
         days = cached(days)  # it is shown too
 
         textfile.write(options.textfile, days.collect())
-    late = Small(LATENESS, [*lateness(capture.newest_ns, capture.span)])
+    recorded = {(run.gateway, run.boot) for run in inventory.runs(taken)}
+    late = Small(LATENESS, [*lateness(capture.newest_ns, capture.span, recorded)])
     return [
         Table("flaws", "Holes, doubled rows and clocks that went back", flaws(rows, taken)),
         Table("completeness", "Rows by gateway and day, and numbers of rows that are not there", days),

@@ -1,13 +1,16 @@
 """The runner: runs a job by its record, shows its tables, and makes its exit status."""
 
 import argparse
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bus.text import amount
 from capture.files import listed
 from capture.formats.target import check_apart
+from capture.schema import Kind
 from pipeline.analysis.audit.verdict import Verdict
 from pipeline.engine import choice
 from pipeline.input import read, sound
@@ -17,6 +20,9 @@ from pipeline.jobs.words import without_stacks
 from pipeline.output import objects, place
 from pipeline.output.names import named, titled
 from pipeline.output.tables import width
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
 
 
 def run(job: Job, options: argparse.Namespace) -> int:
@@ -81,8 +87,22 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
         return _status(job, verdict, shown)
     if verdict:
         print(verdict.line, fill(job.legend, width()), "", *texts, sep="\n")
+    elif not any(shown.values()):
+        print(*of_wires_alone(capture.inventory()), sep="\n", end="")
     print(facts_line(ran))
     return _status(job, verdict, shown)
+
+
+def of_wires_alone(taken: "Iterable[Row]") -> Iterator[str]:
+    """Yield a line, and an empty one, if what a capture holds are frames on wires: jobs on messages of buses
+    find nothing in a log of the field."""
+    rows: dict[Kind, int] = defaultdict(int)
+    for row in taken:
+        rows[Kind(row.kind)] += row.rows
+    if rows[Kind.WIRE] and not rows[Kind.FRAME]:
+        what = f"No message of a bus is in it, only {amount(rows[Kind.WIRE], 'frame')} of wires"
+        yield f"{what}: buscoupler signals reads values out of frames of CAN, by --dbc FILE\n"
+        yield ""
 
 
 def _status(job: Job, verdict: Verdict | None, shown: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from capture.files import listed
+from capture.files import boot_of, listed
 from pipeline.analysis.quality import completeness, flaws
 from pipeline.analysis.shared import inventory
 from pipeline.engine.choice import SAIL, SPARK
@@ -108,5 +108,7 @@ def test_the_lateness_of_files(tmp_path: Path) -> None:
     path = listed(tmp_path)[0]
     came_ns = sample.START_NS + (sample.FRAMES - 1) * 10 * MS  # of the last row, which is lost
     os.utime(path, ns=(came_ns + 90 * 1000 * MS,) * 2)
-    assert lateness(look(tmp_path, thorough=False).newest, WHOLE) == [("gw", 1, 90.0, 90.0, path.name)]
-    assert lateness({}, WHOLE) == []  # as of a capture by URL
+    newest, run = look(tmp_path, thorough=False).newest, ("gw", int(boot_of(path)))
+    assert lateness(newest, WHOLE, {run}) == [("gw", 1, 90.0, 90.0, path.name)]
+    assert lateness({}, WHOLE, {run}) == []  # as of a capture by URL
+    assert lateness(newest, WHOLE, {("gw", 1), ("other", run[1])}) == []  # as of a log that was imported

@@ -11,18 +11,21 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from pyspark.sql import Row
+
 from appliance.commandline.cli import main
 from bus.names import Names
 from bus.wire.pattern import hexadecimal, token
 from capture.names import add
 from capture.names import read as names_in_file
+from capture.schema import Kind
 from pipeline import jobs
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.input.names import known
 from pipeline.input.read import read, root
 from pipeline.jobs.record import OpenCapture
-from pipeline.jobs.runner import show
+from pipeline.jobs.runner import of_wires_alone, show
 from pipeline.output.tables import Progress
 from tests.pipeline.every_job import options
 from tests.rigs.planted import KINDS, Plan, generate
@@ -123,3 +126,12 @@ def test_a_file_of_names_that_is_not_there(capsys: pytest.CaptureFixture[str]) -
         main(["last", "/tmp", "--names", "/nowhere"])
     assert stop.value.code == 2
     assert "/nowhere: there is no such file" in capsys.readouterr().err
+
+
+def test_a_log_of_the_field_without_a_message_of_a_bus_is_told() -> None:
+    """`rates` and `last` only said `none` of it."""
+    wires, frames = Row(kind=Kind.WIRE, rows=3), Row(kind=Kind.FRAME, rows=1)
+    (text, _) = of_wires_alone([wires, Row(kind=Kind.GAP, rows=1), wires])
+    assert text.startswith("No message of a bus is in it, only 6 frames of wires: ")
+    assert not list(of_wires_alone([wires, frames]))
+    assert not list(of_wires_alone([]))
