@@ -106,7 +106,7 @@ def test_what_python_can_writes_comes_back_as_it_was(tmp_path: Path) -> None:
     }  # fmt: skip
     with can.CanutilsLogWriter(log) as writer:
         for at, kind in enumerate(kinds.values()):
-            common = {"timestamp": 1.7e9 + at, "channel": "can0", "is_extended_id": at < 2}
+            common: dict[str, Any] = {"timestamp": 1.7e9 + at, "channel": "can0", "is_extended_id": at < 2}
             writer(can.Message(arbitration_id=5, **common, **kind))
     text = log.read_text()
     assert main(["capture", "import", str(log), "--directory", str(tmp_path / "held")]) == 0
