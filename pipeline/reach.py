@@ -2,11 +2,11 @@
 trying for minutes, and then do not name what is dead."""
 
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from bus.machine.addresses import dialled
 from capture import by_url
 from pipeline.errors import PipelineError
 
@@ -39,7 +39,7 @@ def _check(url: str, named: str) -> None:
     doubts = list[str]()
     for host, port in _hosts(url):
         try:
-            socket.create_connection((host, port), _REACH_S).close()
+            dialled(host, port, _REACH_S).close()
         except OSError as error:
             doubts.append((error.strerror or str(error)).lower())
         else:

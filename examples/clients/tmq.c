@@ -7,6 +7,7 @@
  * `buscoupler tokens` prints the tokens of names. Exit status: 0 done, 1 the network failed, 2 wrong words.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +46,24 @@ static size_t put(uint8_t *to, int type, const uint32_t *tokens, int count, cons
     return 4 + 4 * (size_t)count + size;
 }
 
+/* Whether a line leads to itself: who dials a port of this machine at which nobody listens may get that port. */
+static int leads_to_itself(int line) {
+    struct sockaddr_in own = {0}, other = {0};
+    socklen_t length = sizeof own;
+    if (getsockname(line, (struct sockaddr *)&own, &length)) return 0;
+    if (getpeername(line, (struct sockaddr *)&other, &length)) return 0;
+    return own.sin_port == other.sin_port && own.sin_addr.s_addr == other.sin_addr.s_addr;
+}
+
 static void say(struct sockaddr_in to, const uint8_t *packet, size_t size) {
     int line = socket(AF_INET, SOCK_STREAM, 0);
     if (line < 0 || connect(line, (struct sockaddr *)&to, sizeof to)) fail("connect");
+    if (leads_to_itself(line)) {
+        struct linger at_once = {1, 0}; /* the port is free for who is to listen there */
+        setsockopt(line, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        errno = ECONNREFUSED;
+        fail("connect");
+    }
     for (size_t sent = 0; sent < size;) {
         ssize_t count = send(line, packet + sent, size - sent, MSG_NOSIGNAL);
         if (count < 0) fail("send");

@@ -19,7 +19,14 @@ function packet(type, tokens, data) {
 }
 
 function say(host, port, bytes, then = () => {}) {
-  net.connect(port, host).on("error", fail).on("close", then).end(bytes);
+  const line = net.connect(port, host, () => {
+    // Who dials a port of this machine at which nobody listens may get that port, and is its own peer.
+    const isItself = line.localPort === line.remotePort && line.localAddress === line.remoteAddress;
+    if (!isItself) return void line.end(bytes);
+    line.resetAndDestroy(); // the port is free for who is to listen there
+    fail(new Error("connect ECONNREFUSED " + host + ":" + port));
+  });
+  line.on("error", fail).on("close", then);
 }
 
 function fail(error) {

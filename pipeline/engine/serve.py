@@ -7,7 +7,6 @@ that only this user can read (`pipeline.engine.server`).
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from bus.machine.addresses import dialled
 from bus.machine.parents import ending_with_us
 from bus.machine.permissions import make_private, write_secret
 from bus.machine.scratch import Scratch
@@ -26,6 +26,7 @@ from pipeline.errors import PipelineError
 from pipeline.output.tables import Progress
 
 _STOP_S: Final = 10.0
+_ANSWER_S: Final = 5.0
 SESSION: Final = "c0b50c0b-50c0-4b50-8c0b-50c0b50c0b50"
 """Jobs that come to one session find the code that was generated for those before them."""
 
@@ -136,8 +137,11 @@ def listening(port: int, limit_s: float, process: "subprocess.Popen[bytes] | Non
     """Wait until somebody listens on loopback. False after `limit_s`, or when `process` has ended."""
 
     def answered() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+        try:
+            dialled("127.0.0.1", port, _ANSWER_S).close()
+        except OSError:
+            return False
+        return True
 
     return until(answered, limit_s, process)
 

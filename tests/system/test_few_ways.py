@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -77,3 +78,23 @@ def test_of_a_bus(hosts: tuple[str, str]) -> None:
     words = ["unshare", "--net", "sh", "-c", f'{FEW_PORTS} "$@"', "sh", sys.executable, "-c", PROGRAM, *hosts]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("b'of the other'\n", "")
+
+
+def clients_of_tmq(directory: Path) -> dict[str, list[str]]:
+    """Return the words of each client in another language, without what it says."""
+    source, program = ROOT / "examples/clients", directory / "tmq"
+    subprocess.run(
+        ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", program, source / "tmq.c"], check=True
+    )
+    return {"C": [str(program)]} | ({"JavaScript": ["node", str(source / "tmq.js")]} if which("node") else {})
+
+
+@pytest.mark.skipif(which("cc") is None, reason="there is no C compiler `cc` (Debian: gcc and libc6-dev)")
+def test_of_a_client_in_another_language(tmp_path: Path) -> None:
+    """Each waited without end for an answer of itself. The port is free at once for who listens there."""
+    for name, words in clients_of_tmq(tmp_path).items():
+        twice = 'for n in 1 2; do timeout 20 "$@"; echo $?; done'
+        line = ["unshare", "--net", "sh", "-c", f"{FEW_PORTS.removesuffix('exec')}{twice}", "sh"]
+        line += [*words, "pub", "127.0.0.1", "40000", "1", "x"]
+        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.stdout == "1\n1\n", (name, done)

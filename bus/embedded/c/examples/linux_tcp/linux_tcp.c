@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,28 @@ static void on_show(void *context, const uint8_t *tokens, uint8_t count, const u
     (void)fflush(stdout);
 }
 
+/* Whether a line leads to itself: who dials a port of this machine at which nobody listens may get that port. */
+static int leads_to_itself(int fd)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    struct sockaddr_storage own;
+    struct sockaddr_storage other;
+    socklen_t own_size = sizeof own;
+    socklen_t other_size = sizeof other;
+    (void)memset(&own, 0, sizeof own);
+    (void)memset(&other, 0, sizeof other);
+    if (getsockname(fd, (struct sockaddr *)&own, &own_size) != 0
+        || getpeername(fd, (struct sockaddr *)&other, &other_size) != 0) {
+        return 0;
+    }
+    if (own_size != other_size || memcmp(&own, &other, own_size) != 0) {
+        return 0;
+    }
+    /* The port is free at once for who is to listen there. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    return 1;
+}
+
 static int dial(const char *host, const char *port)
 {
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
@@ -40,7 +63,7 @@ static int dial(const char *host, const char *port)
     }
     for (one = found; one != NULL && fd < 0; one = one->ai_next) {
         fd = socket(one->ai_family, SOCK_STREAM, 0);
-        if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) != 0) {
+        if (fd >= 0 && (connect(fd, one->ai_addr, one->ai_addrlen) != 0 || leads_to_itself(fd))) {
             (void)close(fd);
             fd = -1;
         }
