@@ -22,7 +22,7 @@ from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import span
 from pipeline.input.sound import look
-from pipeline.input.span import Span, time_ns
+from pipeline.input.span import LATE_NS, Span, time_ns
 from pipeline.jobs.audit import audited
 from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
@@ -118,11 +118,12 @@ def test_only_files_of_its_days_and_gateways_are_opened(tmp_path: Path) -> None:
             path = files.capture_file(tmp_path, day, gateway, files.name_of(1, 0))
             path.parent.mkdir(parents=True)
             path.touch()
-    one = Span(time_ns("2026-01-02"), time_ns("2026-01-03"))
+    one = Span(time_ns("2026-01-02"), time_ns("2026-01-03") - LATE_NS)
     assert len(look(tmp_path, thorough=False).bad) == 6
     assert len(look(tmp_path, False, one).bad) == 2
     assert len(look(tmp_path, False, one._replace(gateways=("b",))).bad) == 1
     assert len(look(tmp_path, False, Span(from_ns=time_ns("2026-01-02T23:59:59"))).bad) == 4
+    assert len(look(tmp_path, False, one._replace(to_ns=time_ns("2026-01-03"))).bad) == 4  # recorded late
 
 
 @pytest.mark.parametrize(
