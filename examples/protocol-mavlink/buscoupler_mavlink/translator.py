@@ -16,6 +16,7 @@ from buscoupler_mavlink.protocol import Mavlink
 _VERSION_2 = 0xFD  # with which a message begins
 _HALF = 128  # of the sequence numbers
 _CODEC = "latin-1"
+_TOLD_S = 60.0  # longer than the time between two messages of a kind: noise may look like one once
 
 
 class MavlinkTranslator(Translator[bytes]):
@@ -34,18 +35,21 @@ class MavlinkTranslator(Translator[bytes]):
         self._unknown = dialect.MAVLink_unknown
         self._parser = dialect.MAVLink(None, record.system, record.component)
         self._parser.robust_parsing = True  # bytes that are no message are told, not raised
+        self._strange_until_s = 0.0
         self._awaited: dict[tuple[int, int], tuple[int, int]] = {}  # and the one behind a late one
 
     def receive(self, items: Sequence[bytes], now_s: float) -> list[bytes]:
         found = [one for item in items for one in self._parser.parse_buffer(item) or ()]
-        return [made for one in found if (made := self._frame(one)) is not None]
+        return [made for one in found if (made := self._frame(one, now_s)) is not None]
 
-    def _frame(self, message: Any) -> bytes | None:
+    def _frame(self, message: Any, now_s: float) -> bytes | None:
         if message.get_type() == "BAD_DATA":
             self.reject("no message", len(message.data))
             return None
         if isinstance(message, self._unknown):
-            return self._leave_out(message)
+            return self._leave_out(message, now_s)
+        if self.condition and now_s >= self._strange_until_s:
+            self.condition = ""
         self._note_gap(message)
         data = json.dumps(_plain(message), separators=(",", ":")).encode()
         if len(data) > DATA_BYTES_MAX:
@@ -54,9 +58,10 @@ class MavlinkTranslator(Translator[bytes]):
         self.found += 1
         return frame((*self._root, message.get_srcSystem(), token(message.get_type())), data)
 
-    def _leave_out(self, message: Any) -> None:
+    def _leave_out(self, message: Any, now_s: float) -> None:
         """Count a message without a definition, and its number, so that it is not taken for a gap."""
         self.reject("unknown", len(message.data))
+        self._strange_until_s = now_s + _TOLD_S
         if not self.condition:  # the first one is enough: each change is told in the log
             self.condition = f"{message.get_type()} is not in dialect {self._record.dialect}"
         at = 4 if message.data[0] == _VERSION_2 else 2

@@ -93,6 +93,21 @@ def test_messages_of_another_dialect_in_turns_are_told_once() -> None:
     assert made.wire.stats.rejected == {"unknown": 2}
 
 
+def test_what_looked_like_a_message_of_another_dialect_is_forgotten_when_good_ones_come() -> None:
+    """Noise that looked like one was the condition for good."""
+    made, sender = translator(), peer()
+    noise = bytes(ardupilotmega.MAVLink_hwstatus_message(5, 0).pack(sender))
+    made.receive([noise], 0.0)
+    strange = made.condition
+    assert strange
+    made.receive([noise], 50.0)
+    for now_s, told in ((1.0, strange), (59.0, strange), (109.0, strange), (110.0, ""), (111.0, "")):
+        made.receive([heartbeat(sender)], now_s)
+        assert made.condition == told
+    made.receive([noise], 112.0)
+    assert made.condition == strange
+
+
 def test_a_dialect_has_its_messages_and_check_knows_which_there_are() -> None:
     made, sender = Mavlink(dialect="ardupilotmega").translator(Wire("test", "bytes", Stats())), peer()
     data = ardupilotmega.MAVLink_ahrs_message(0, 0, 0, 0, 0, 0.5, 0).pack(sender)
