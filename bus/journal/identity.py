@@ -101,7 +101,8 @@ def claimed(files: Files, directory: str, made_for: Trunk, wall: Callable[[], fl
     if found.made_for != made_for:
         raise JournalError(
             f"{directory}: this is the journal of {_words(found.made_for)}, not of {_words(made_for)}: "
-            "give each trunk a directory of its own"
+            "give each trunk a directory of its own; if this one was renamed, send what is left by "
+            "`buscoupler journal send`, and give another directory"
         )
     return found.id
 

@@ -45,7 +45,8 @@ def test_the_directory_of_another_trunk_is_refused(place: str) -> None:
         opened(None, place, made_for=("plant", "gw-a", "office"))
     assert str(caught.value) == (
         f"{place}: this is the journal of bus hall of gateway gw-a in system plant, not of bus office of "
-        "gateway gw-a in system plant: give each trunk a directory of its own"
+        "gateway gw-a in system plant: give each trunk a directory of its own; if this one was renamed, send "
+        "what is left by `buscoupler journal send`, and give another directory"
     )
     opened(None, place).close()
 
