@@ -189,6 +189,7 @@ class Records:
         opener, self._opener = self._opener, None
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None  # it may be opened again
         if opener is not None and opener.end(_CLOSE_S):
             self._lock.release()
         if thread is None:
