@@ -30,8 +30,20 @@ _DOUBLED: Final = re.compile(
 _NOT_FOUND: Final = re.compile(
     r"TABLE_OR_VIEW_NOT_FOUND\] (?:The table or view (.+?) cannot be|Table or view not found: (.+))"
 )
+_STORES: Final = re.compile(
+    r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+    r"(?:CREATE\s+(?!(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?TEMP(?:ORARY)?\b)|REPLACE\s+TABLE\b"
+    r"|INSERT\s+(?!OVERWRITE\s+(?:LOCAL\s+)?DIRECTORY\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The begin of a statement by which Spark stores something in a place of its own."""
 _PROMPT: Final = "sql> "
 _MORE: Final = "...> "
+_READS: Final = (
+    "sql stores no tables: they would be in spark-warehouse, wherever Spark was started. CREATE TEMPORARY "
+    "VIEW lasts as long as the shell, and INSERT OVERWRITE DIRECTORY '/PATH' USING parquet SELECT ... writes "
+    "to that place"
+)
 
 
 class Shell:
@@ -42,7 +54,10 @@ class Shell:
         self._made = set[str]()
 
     def answer(self, query: str) -> "DataFrame":
-        """Return the answer to a query. Raises what the engine does, and `PipelineError`."""
+        """Return the answer to a query. Raises what the engine does, and `PipelineError`; also for one that
+        would leave tables in the directory in which the engine was started."""
+        if _STORES.match(query):
+            raise PipelineError(_READS)
         for view in VIEWS:
             if view not in self._made and _names(view, query):
                 _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
