@@ -32,7 +32,7 @@ demo: .venv/demo
 	$(BIN)/buscoupler demo
 
 # Hundreds of processes import what one of them has compiled. tests/helpers/rooms.py says who runs what, and when.
-test: packages .venv/dev .venv/hermes/bin/python build/sshd/usr/sbin/sshd
+test: packages .venv/dev .venv/hermes/bin/python .venv/yakut/bin/python build/sshd/usr/sbin/sshd
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
 # Of Debian, what tests need, and with `ALL=1` what `make cnode` does: each installation reads all man pages again.
@@ -173,11 +173,11 @@ audit: $(TOOLS)/pip-compile
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
 	$(PYTHON) -m venv --upgrade-deps .venv # a pip of before 23.1, as Debian 12 has, knows no settings of a requirement
 
-# The published package of Hermes, for tests, in an environment of its own: its client ends at newer pyzmq.
-.venv/hermes/bin/python: tests/system/hermes.txt | .venv/bin/python
-	$(PYTHON) -m venv --without-pip .venv/hermes
-	$(BIN)/python -m pip --python .venv/hermes install --quiet --disable-pip-version-check --no-compile --no-deps \
-	-r tests/system/hermes.txt
+# Published programs that tests speak with, in environments of their own: the client of Hermes ends at newer pyzmq, and
+# yakut at newer psutil.
+.venv/hermes/bin/python .venv/yakut/bin/python: .venv/%/bin/python: tests/system/%.txt | .venv/bin/python
+	$(PYTHON) -m venv --without-pip .venv/$*
+	$(BIN)/python -m pip --python .venv/$* install --quiet --disable-pip-version-check --no-compile --no-deps -r $<
 	@touch $@
 
 $(TOOLS)/pip-compile: | .venv/bin/python

@@ -9,6 +9,10 @@ from bus.wire.frame import DATA_BYTES_MAX
 SUBJECT_MAX: Final = 0x1FFF
 RESERVED_FROM: Final = 6144
 """The first subject id of the standard's own data types: fixed ids of vendors, then of the standard."""
+HEARTBEAT: Final = 7509
+"""The subject on which each node tells that it lives: uavcan.node.Heartbeat."""
+PORTS: Final = 7510
+"""The subject on which a node may tell what it sends and hears: uavcan.node.port.List."""
 Priority = Literal["exceptional", "immediate", "fast", "high", "nominal", "low", "slow", "optional"]
 PRIORITIES: Final = get_args(Priority)
 

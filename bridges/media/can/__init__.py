@@ -13,5 +13,6 @@ controller's states. `restart` ends a bus-off. `source` watches what python-can 
 what we sent; `slcan` makes serial adapters fast, `socketcand` connects within bounds. `library` loads
 python-can for all other interfaces, and `opening` bounds what they write. `listening` looks whether a
 controller acknowledges. `clock` has the times at which frames came. `strangers` tells what others say on a
-bus of TMQ. `adapters` knows the interfaces that there are, and their bit rates.
+bus of TMQ, and `heartbeat` tells them that our node lives. `adapters` knows the interfaces that there are,
+and their bit rates.
 """

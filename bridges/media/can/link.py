@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from bridges.items import EXTENDED
 from bridges.media.can.codec import RESERVED, SERVICE, can_id, subject_mask
 from bridges.media.can.echo import Echoes
+from bridges.media.can.heartbeat import Heartbeat
 from bridges.media.can.interfaces import explained
 from bridges.media.can.library import open_bus, python_can
 from bridges.media.can.listening import trouble
@@ -25,8 +26,7 @@ from bridges.media.can.source import UNFRAMED_BYTES, put_source
 from bridges.media.can.state import TROUBLED, BusState
 from bridges.media.can.strangers import Strangers
 from bridges.media.can.subjects import Subjects
-from bridges.media.can.transfers import CyphalNode, TransferVoice
-from bridges.media.can.voice import Voice
+from bridges.media.can.transfers import CyphalNode, LivingPipe, TransferVoice
 from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need, preload
 from bridges.media.shedding import Shed
 from bridges.protocols.selection import FILTERS_MAX
@@ -177,12 +177,20 @@ class CanLink(CanBus[OpenBus]):
         if options.node is None and not options.listen_only:
             raise LinkError(f"{self.name}: it needs a node id, 1 to 127")
         looks_at = str(options.channel) if options.interface == "socketcan" else ""
-        self.strangers = Strangers(self.name, looks_at, options.subjects_of_tmq, not spoken_beside)
-        identifier, subjects = can_id(options.subject, options.node or 0), Subjects(options.pattern_subjects)
-        self.node = CyphalNode(identifier, self.seals, self.strangers, subjects)
+        self.strangers = Strangers(self.name, looks_at, options.familiar_subjects, not spoken_beside)
+        node = options.node or 0
+        self.node = CyphalNode(
+            can_id(options.subject, node),
+            self.seals,
+            self.strangers,
+            Subjects(options.pattern_subjects),
+            Heartbeat(node) if options.subjects and not options.listen_only else None,
+        )
 
     def _filters(self) -> Sequence[Filter]:
-        return subject_filters(self.options.subjects_of_tmq)
+        heartbeat = self.node.heartbeat
+        own = () if heartbeat is None else (heartbeat.filter,)  # else none would be confirmed
+        return subject_filters(self.options.subjects_of_messages, own)
 
     def _open_device(self) -> OpenBus:
         return self._open_bus()
@@ -191,9 +199,10 @@ class CanLink(CanBus[OpenBus]):
         shut_down(device)
 
     def _make_pipe(self, device: OpenBus, context: PipeContext) -> OpenPipe:
-        voice: Voice = TransferVoice(self._shared, self.node)
+        voice = TransferVoice(self._shared, self.node)
         self.strangers.open(self._loop)
-        return CanPipe(self._shared, self._port(device), voice, self._restarter(), context)
+        make = LivingPipe if self.node.heartbeat else CanPipe
+        return make(self._shared, self._port(device), voice, self._restarter(), context)
 
     @property
     def condition(self) -> str:
@@ -223,9 +232,10 @@ def unknown(interface: str) -> str:
     return "" if interface in known else f"unknown interface: use one of {', '.join(sorted(known))}"
 
 
-def subject_filters(subjects: Sequence[int]) -> Sequence[Filter]:
-    """Return kernel filters that pass only messages of these subjects, from any node; of too many, all."""
-    pairs = [subject_mask(subject) for subject in subjects]
+def subject_filters(subjects: Sequence[int], more: Sequence[Filter] = ()) -> Sequence[Filter]:
+    """Return kernel filters that pass only messages of these subjects, from any node, and what passes `more`;
+    of too many, all messages."""
+    pairs = [*map(subject_mask, subjects), *more]
     if len(pairs) > FILTERS_MAX:
         pairs = [(EXTENDED, EXTENDED | SERVICE | RESERVED)]
     return [(identifier | EXTENDED, mask | EXTENDED) for identifier, mask in pairs]

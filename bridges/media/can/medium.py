@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bus.hub import Link
 
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Problem, Taken, Word
-from bridges.media.subject import RESERVED_FROM, Subject
+from bridges.media.subject import HEARTBEAT, PORTS, RESERVED_FROM, Subject
 from bus.wire.envelope import ENVELOPE_BYTES
 from bus.wire.frame import FRAME_BYTES_MIN
 from bus.wire.notation import text_of
@@ -166,6 +166,8 @@ class Can(Medium):
         """Raise ValueError unless each pattern has a subject of its own, which is not that of TMQ."""
         if len(self.subjects) > _SUBJECTS_MAX:
             raise ValueError(f"subjects: {len(self.subjects)} given; it takes {_SUBJECTS_MAX} at most")
+        if self.subjects and self.subject == HEARTBEAT:
+            raise ValueError(f"subject: {HEARTBEAT} is that of heartbeats: choose another")
         patterns, numbers = dict[Pattern, str](), dict[int, str]()
         for text, one in self.subjects.items():
             pattern = Pattern(*pattern_in(text))
@@ -175,6 +177,8 @@ class Can(Medium):
                 raise ValueError(f"subjects: {other} and {text} are one pattern")
             if one.number == self.subject:
                 raise ValueError(f"subjects: {text}: {one.number} is the subject of TMQ: choose another")
+            if one.number == HEARTBEAT:
+                raise ValueError(f"subjects: {text}: {HEARTBEAT} is that of heartbeats: choose another")
             if one.number is not None and (other := numbers.setdefault(one.number, text)) != text:
                 raise ValueError(f"subjects: {other} and {text} both have {one.number}")
 
@@ -222,6 +226,16 @@ class Can(Medium):
 
     @property
     def subjects_of_tmq(self) -> tuple[int, ...]:
+        return (*self.subjects_of_messages, *((HEARTBEAT,) if self.subjects else ()))
+
+    @property
+    def familiar_subjects(self) -> tuple[int, ...]:
+        """The subjects of TMQ, and with `subjects` what other Cyphal nodes tell of themselves."""
+        return (*self.subjects_of_tmq, *((PORTS,) if self.subjects else ()))
+
+    @property
+    def subjects_of_messages(self) -> tuple[int, ...]:
+        """The subjects of TMQ, and of patterns."""
         numbers = (one.number for one in self.subjects.values())
         return (self.subject, *(number for number in numbers if number is not None))
 

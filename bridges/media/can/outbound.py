@@ -63,6 +63,11 @@ class Outbound:
         return bool(self._queue)
 
     @property
+    def is_saying(self) -> bool:
+        """Whether a frame of the voice's own waits for room in the driver."""
+        return bool(self._said)
+
+    @property
     def is_flying(self) -> bool:
         """Whether frames in the driver wait to be confirmed."""
         return False

@@ -47,7 +47,8 @@ class Strangers:
 
     It tells them once, as the condition `words`, if no message has come since the bus was opened. `looks_at`
     is the interface that has to be looked at, "" where all frames come anyway. `is_wanted` is False where a
-    protocol reads the frames of others already. `noun` is what none of them is.
+    protocol reads the frames of others already. Frames on `subjects` are no strangers. `noun` is what none of
+    them is.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Strangers:
         ear = Ear("CAN frames", few=2, sure=1 << 62, noun=noun, likeness=self._likeness)
         self._advise: Advice = raw_advice
         self._input = InputWatch(name, ear)
-        self._looks_at, self._subjects = looks_at, subjects
+        self._looks_at, self.subjects = looks_at, subjects
         self._ids = set[int]()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
@@ -121,7 +122,7 @@ class Strangers:
     def _look(self) -> None:
         self._timer = None
         if self._loop is not None and not self.words:
-            future = self._loop.run_in_executor(None, look, self._looks_at, self._subjects)
+            future = self._loop.run_in_executor(None, look, self._looks_at, self.subjects)
             future.add_done_callback(partial(self._looked, self._loop))
 
     def _looked(self, loop: AbstractEventLoop, future: "Future[list[int]]") -> None:

@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridges.items import ERROR, EXTENDED, FD, FD_ON_CLASSIC, KINDS, OWN, SWITCH, CanFrame
 from bridges.media.can.codec import (
@@ -22,6 +22,9 @@ from bridges.media.can.codec import (
     padding,
     segment,
 )
+from bridges.media.can.heartbeat import EVERY_S, Heartbeat
+from bridges.media.can.pipe import CanPipe
+from bridges.media.can.port import Port
 from bridges.media.can.shared import Shared
 from bridges.media.can.strangers import Strangers, strange
 from bridges.media.can.subjects import (
@@ -34,9 +37,10 @@ from bridges.media.can.subjects import (
     is_enveloped,
 )
 from bridges.media.can.voice import Inbound, OnFrame, OnFrames, Voice
+from bridges.media.device import Alarm
 from bridges.media.medium import SEAL_BYTES
 from bridges.media.seals import Seals
-from bridges.media.subject import SUBJECT_MAX
+from bridges.media.subject import HEARTBEAT, SUBJECT_MAX
 from bridges.packed import Packed
 from bridges.protocols.translator import Sent
 from bus.wire.envelope import ENVELOPE_BYTES, message_bytes
@@ -76,13 +80,16 @@ class TransferIds:
 class CyphalNode:
     """Our node on the bus, from one opening to the next. `identifier` is that of its frames of TMQ's subject.
 
-    `strangers` watches what others say. `subjects` are those of patterns.
+    `strangers` watches what others say. `subjects` are those of patterns. `heartbeat` is None where none is
+    owed: without patterns, others of the standard have nothing to say to it.
     """
 
     identifier: int
     seals: Seals | None = None
     strangers: Strangers | None = None
     subjects: Subjects = field(default_factory=lambda: Subjects({}))
+    heartbeat: Heartbeat | None = None
+    beats: TransferIds = field(default_factory=TransferIds)  # apart: none of them is taken back
     transfers: TransferIds = field(default_factory=TransferIds)
 
 
@@ -160,6 +167,15 @@ class TransferVoice(Voice):
         self._node.transfers.take_back()
         return True
 
+    def heartbeat(self, now_s: float) -> list[CanFrame]:
+        """Return the frame that tells others of our node, if they are to know."""
+        heartbeat = self._node.heartbeat
+        if heartbeat is None:
+            return []
+        payload = heartbeat.payload(now_s, self._shared.bus.state)
+        (data,) = segment(payload, self._node.beats.next(HEARTBEAT))
+        return [(heartbeat.identifier, data, self._mark)]
+
     def hearing(self, on_confirmed: OnFrames, on_error: OnFrame) -> "TransferInbound":
         return TransferInbound(self._shared, self._node, on_confirmed, on_error)
 
@@ -178,6 +194,8 @@ class TransferInbound(Inbound):
         self._seals, self._more_bytes = node.seals, 0 if node.seals is None else SEAL_BYTES
         self._subjects = node.subjects
         self._reassembler = self._collector(shared.options.subject)
+        beats = () if node.heartbeat is None else (HEARTBEAT,)
+        self._own_subjects = (*self._reassembler.subjects, *beats)
         self._warned, self._strangers = False, node.strangers
 
     def _collector(self, subject: int) -> Reassembler:
@@ -192,7 +210,7 @@ class TransferInbound(Inbound):
 
     def _messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         ours, fd, feed = self._node_id, self._fd, self._reassembler.feed
-        found, came_ns, subjects = list[bytes](), list[int](), self._reassembler.subjects
+        found, came_ns, subjects = list[bytes](), list[int](), self._own_subjects
         confirmed = 0
         if isinstance(frames, Packed) and not frames.has_errors:
             frames, stamps_ns = self._without_own(frames, stamps_ns)
@@ -213,7 +231,7 @@ class TransferInbound(Inbound):
                 found.append(message)
                 came_ns.append(stamp_ns)
         if self._strangers is not None and self._strangers.is_waiting:
-            self._strangers.hear(strange(frames, subjects), len(found))
+            self._strangers.hear(strange(frames, self._strangers.subjects), len(found))
         opened = found if self._seals is None else self._seals.opened(found)
         made = self._expanded(opened) if self._subjects else opened
         self.came_ns = came_ns if stamps_ns and len(made) == len(came_ns) else ()
@@ -241,3 +259,28 @@ class TransferInbound(Inbound):
             self._warned = True
             log.error("%s: node-ID conflict: another node sends as %d", self._name, self._node_id)
         return None
+
+
+class LivingPipe(CanPipe):
+    """A pipe to all other nodes on a CAN bus, which tells them each second that our node lives."""
+
+    def __init__(self, shared: Shared, port: Port, voice: TransferVoice, *rest: Any) -> None:
+        super().__init__(shared, port, voice, *rest)
+        self._node_voice, self._alarm, self._due_s = voice, Alarm(self._beat), 0.0
+
+    def start(self) -> None:
+        super().start()
+        self._due_s = self._loop.time()
+        self._beat()
+
+    def _beat(self) -> None:
+        now_s = self._loop.time()
+        if not self._outbound.is_saying:  # one waits at most
+            self._outbound.say(self._node_voice.heartbeat(now_s))
+        next_s = self._due_s + EVERY_S
+        self._due_s = next_s if next_s > now_s else now_s + EVERY_S  # after a standstill, none is made up for
+        self._alarm.set(self._loop, self._due_s)
+
+    def _end(self, why: str) -> None:
+        self._alarm.cancel()
+        super()._end(why)

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+from contextlib import suppress
 
 import pytest
 from pycyphal2 import Instant
@@ -9,6 +10,8 @@ from pycyphal2.can._reassembly import Endpoint, Reassembler
 from pycyphal2.can._wire import TransferKind, parse_frame
 
 from bridges.media.can.codec import TID, can_id, segment
+from bridges.media.can.transfers import LivingPipe
+from bridges.media.subject import HEARTBEAT, Subject
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.peers import until
@@ -98,6 +101,27 @@ async def test_the_kernel_keeps_foreign_frames_away() -> None:
         await until(lambda: len(heard.messages) == 1, PATIENCE_S)
         assert heard.messages == [MESSAGE]
         assert link.stats.rejected == before
+
+
+async def test_heartbeats_are_confirmed_and_of_others_only_those_with_our_id_come() -> None:
+    subjects = {"engine/rpm": Subject(subject=4100)}
+    with can_link(Hub(), CHANNEL, 5, subjects=subjects) as link, raw_socket() as stranger:
+        stranger.setblocking(False)
+        heard = list[int]()
+
+        def came() -> int:
+            with suppress(BlockingIOError):
+                heard.append(int.from_bytes(stranger.recv(16)[:4], "little"))
+            return len(heard)
+
+        await until(lambda: came() == 3, PATIENCE_S)
+        own = can_id(HEARTBEAT, 5) | socket.CAN_EFF_FLAG
+        assert set(heard) == {own}
+        for identifier in (own + 4, own):
+            stranger.send(raw_frame(identifier, bytes(7) + b"\xe0"))
+        await until(lambda: link.stats.rejected == {"conflict": 1}, PATIENCE_S)
+        assert isinstance(link.pipe, LivingPipe)
+        await until(lambda: not link.pipe._outbound.is_flying, PATIENCE_S)  # type: ignore[union-attr]  # noqa: SLF001
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from asyncio import IncompleteReadError, StreamReader, StreamWriter, get_running_loop
+from asyncio import get_running_loop
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
 from subprocess import PIPE
@@ -18,6 +18,7 @@ from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say
 from tests.helpers.links import CAN_GROUP, can_link
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.helpers.slcan import Wire, relay
 
 ECHO = """
 import asyncio, json, sys
@@ -52,46 +53,10 @@ asyncio.run(main())
 """
 
 
-class Wire:
-    """A CAN bus as a TCP server, which relays the frames of each slcan adapter to the others."""
-
-    def __init__(self) -> None:
-        self.sides: list[StreamWriter] = []
-        self.heard = b""
-        self.url = ""
-
-    async def serve(self, reader: StreamReader, writer: StreamWriter) -> None:
-        self.sides.append(writer)
-        try:
-            while True:
-                line = await reader.readuntil(b"\r")
-                self.heard += line
-                for side in self.sides:
-                    if side is not writer and line[:1] not in b"COSY\r":
-                        side.write(line)
-        except (OSError, IncompleteReadError):
-            pass
-        finally:
-            self.sides.remove(writer)
-            writer.close()
-
-    def say(self, line: bytes) -> None:
-        for side in self.sides:
-            side.write(line)
-
-    def unplug(self) -> None:
-        for side in self.sides:
-            side.close()
-
-
 @pytest.fixture
 async def wire() -> AsyncIterator[Wire]:
-    made = Wire()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.url = f"socket://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    yield made
-    server.close()
-    await until(lambda: not made.sides)
+    async with relay() as made:
+        yield made
 
 
 @contextmanager

@@ -29,15 +29,6 @@ SUBJECT = 0x1234
 OURS = can_id(SUBJECT, 5) | EXTENDED
 
 
-@pytest.fixture
-async def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Return what moves the time on which timers are due, in seconds."""
-    loop: Any = get_running_loop()
-    moved, real = [0.0], loop.time
-    monkeypatch.setattr(loop, "time", lambda: real() + moved[0])
-    return lambda seconds: moved.__setitem__(0, moved[0] + seconds)
-
-
 async def test_they_are_told_once_after_some_seconds_and_end_with_a_message(
     clock: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,7 @@
 """Patterns with Cyphal subjects of their own: the wire, old and new gateways, and nodes of the standard."""
 
 from asyncio import get_running_loop
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,11 +12,11 @@ from pycyphal2.can import CANTransport
 from pycyphal2.can._wire import TransferKind, serialize_transfer
 from pycyphal2.can.pythoncan import PythonCANInterface
 
-from bridges.media.can.codec import can_id, padding, segment
+from bridges.media.can.codec import NODE_MAX, can_id, padding, segment
 from bridges.media.can.link import CanLink, subject_filters
 from bridges.media.can.medium import Can
 from bridges.media.can.subjects import Subjects, compact
-from bridges.media.subject import PRIORITIES, Subject, bounds
+from bridges.media.subject import HEARTBEAT, PRIORITIES, SUBJECT_MAX, Subject, bounds
 from bus.hub import Hub
 from bus.keys import Keyring
 from bus.wire.envelope import Envelope, wrap
@@ -51,10 +51,27 @@ def on(channel: str, hub: Hub, node: int, **options: Any) -> Iterator[CanLink]:
 
 
 def on_wire(tap: "can.BusABC") -> list[tuple[int, bytes]]:
+    """Return what was sent but for heartbeats."""
     found = []
     while (message := tap.recv(0)) is not None:
         found.append((message.arbitration_id, bytes(message.data)))
-    return found
+    return [one for one in found if not is_heartbeat(one[0])]
+
+
+def is_heartbeat(identifier: int) -> bool:
+    return identifier >> 8 & SUBJECT_MAX == HEARTBEAT
+
+
+def beats(tap: "can.BusABC", node: int) -> Callable[[], int]:
+    """Return what counts the heartbeats of a node."""
+    seen = list[int]()
+
+    def count() -> int:
+        while (message := tap.recv(0)) is not None:
+            seen.append(message.arbitration_id)
+        return sum(is_heartbeat(one) and one & NODE_MAX == node for one in seen)
+
+    return count
 
 
 async def test_the_bytes_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +148,15 @@ async def test_other_types_longer_patterns_and_all_else_go_as_before() -> None:
     sent = [
         pack(CACHE, RPM, b"x"), pack(PUB, (*RPM, 1), b"y"), pack(PUB, RPM[:1], b"z"), MESSAGE, frame(200)
     ]  # fmt: skip
-    with on(channel, near, 1, subjects=SUBJECTS) as new, on(channel, far, 2) as old:
+    with (
+        can.Bus(channel, "virtual") as tap,
+        on(channel, far, 2) as old,
+        on(channel, near, 1, subjects=SUBJECTS) as new,
+    ):
         await until(lambda: new.state == old.state == "up")
+        beaten = beats(tap, 1)
         say(near, None, *sent, READING, wrap(READING, ENVELOPE))
-        await until(lambda: old.stats.rejected == {"foreign": 1, "malformed": 1})
+        await until(lambda: old.stats.rejected == {"foreign": 1 + beaten(), "malformed": 1})
         assert theirs.messages == sent
         heard = recorder(near, "near")
         say(far, theirs, READING, MESSAGE)  # the old gateway says all of it as ever
@@ -165,16 +187,17 @@ async def test_a_signed_trunk_takes_no_plain_message_and_seals_the_short_ones() 
     keys, channel, near, far = Keyring((b"k" * 32,)), free_channel(), Hub(), Hub()
     theirs = recorder(far)
     with (
-        on(channel, near, 1, subjects=SUBJECTS, keys=keys, fd=True) as a,
-        on(channel, far, 2, subjects=SUBJECTS, keys=keys, fd=True) as b,
         can.Bus(channel, "virtual") as tap,
+        on(channel, far, 2, subjects=SUBJECTS, keys=keys, fd=True) as b,
+        on(channel, near, 1, subjects=SUBJECTS, keys=keys, fd=True) as a,
     ):
         await until(lambda: a.state == b.state == "up")
+        beaten = beats(tap, 1)
         tap.send(can.Message(arbitration_id=can_id(4100, 9), data=b"same\xe1"))
         say(near, None, wrap(READING, ENVELOPE), READING)
         await until(lambda: len(theirs.messages) == 2)
         assert theirs.messages == [wrap(READING, ENVELOPE), READING]
-        assert b.stats.rejected == {"foreign": 1}
+        await until(lambda: b.stats.rejected == {"foreign": 1 + beaten()})
 
 
 @pytest.mark.parametrize("fd", [False, True])
@@ -214,6 +237,7 @@ async def test_a_node_of_the_standard_is_a_peer() -> None:
     ("subjects", "why"),
     [
         ({"a": 0x1234}, "subject of TMQ"),
+        ({"a": 7509}, "a: 7509 is that of heartbeats"),
         ({"a": 1, "b": 1}, "a and b both have 1"),
         ({"/": 1}, "no whole pattern"),
         ({"a/1": 1, "a/0x1": 2}, "one pattern"),
