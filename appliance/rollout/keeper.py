@@ -22,7 +22,7 @@ class State:
     """The last roll-out: its `id`, who made it, the hashes of the new file and of that before.
 
     `until_s`, on the clock of `boot`, is when a trial ends; 0 if it was confirmed. `back` is whether the
-    gateway went back from it.
+    gateway went back from it. `refused` is the id of another one, which was told to go back before it came.
     """
 
     id: str = ""
@@ -32,6 +32,7 @@ class State:
     boot: str = ""
     until_s: float = 0.0
     back: bool = False
+    refused: str = ""
 
     @property
     def trial(self) -> bool:

@@ -90,12 +90,14 @@ class Station:
         if found := self._occupied(asked, present):
             return Answer(found, hash=present)
         state = self._keeper.state()
-        if state.id == asked.id:
-            return Answer(f"{self._keeper.path} {_LATE if state.back else _SHARED}", hash=present)
+        if asked.id in (state.id, state.refused):
+            is_here = asked.id == state.id and not state.back
+            return Answer(f"{self._keeper.path} {_SHARED if is_here else _LATE}", hash=present)
         if present != asked.old:
             return Answer(f"{self._keeper.path} was changed since it was looked at", hash=present)
         until_s = time.monotonic() + HOLD_S
-        state = State(asked.id, asked.by, hash_of(text), present, boot_id(), until_s)
+        facts = asked.id, asked.by, hash_of(text), present, boot_id(), until_s
+        state = State(*facts, refused=state.refused)
         self._guard(asked.id)  # it waits for this step, and is there if the step is killed
         self._keeper.try_out(text, state)
         if failed := "; ".join(self._reload()):
@@ -131,7 +133,8 @@ class Station:
         """Go back from the roll-out `asked.id`, or from the last one that was confirmed."""
         state, present = self._keeper.state(), self._keeper.hash()
         if asked.id and state.id != asked.id:
-            self._never(asked, state)
+            # Its way may have been cut behind the request to apply it, which then comes later.
+            self._keeper.keep(replace(state, refused=asked.id))
             return Answer(hash=present)
         if state.back or not state.id:
             return Answer("" if asked.id else "there is no roll-out to go back from", hash=present)
@@ -141,13 +144,6 @@ class Station:
             return Answer(f"{self._keeper.path} {_BY_HAND}", True, present)
         failed = "; ".join(self._return())
         return Answer(failed, bool(failed), self._keeper.hash())
-
-    def _never(self, asked: Asked, state: State) -> None:
-        """Refuse a roll-out that has not come here, should it still come: its way may have been cut behind
-        the request."""
-        if not state.trial:
-            known = state.known
-            self._keeper.keep(State(asked.id, asked.by, known, known, boot_id(), back=True))
 
     def _return(self) -> list[str]:
         """Go back to the file before, and return what a reload could not do."""

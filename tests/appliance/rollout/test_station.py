@@ -144,3 +144,24 @@ def test_of_a_roll_out_that_never_came_what_was_changed_by_hand_is_known(tmp_pat
     station.do(Asked("apply", "gw", "4", "me", "third", hash_of(b"by hand"), force=True))
     station.do(Asked("back", "gw", "3", "me"))
     assert Keeper(file).state().trial
+
+
+def test_a_roll_out_that_never_came_keeps_nobody_from_going_back_from_the_last_one(tmp_path: Path) -> None:
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for step in ("look", "apply", "confirm"):
+        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    for step in ("look", "back"):
+        assert station.do(Asked(step, "gw", "2", "me", "third")).error == ""
+    assert station.do(Asked("back", "gw", by="me")).error == ""
+    assert file.read_text() == "first"
+
+
+def test_a_roll_out_that_never_came_is_refused_after_the_trial_of_another(tmp_path: Path) -> None:
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    asked = Asked("apply", "gw", "2", "other", "third", hash_of(b"first"))
+    for name, step in (("1", "look"), ("1", "apply"), ("2", "back"), ("1", "back")):
+        assert station.do(Asked(step, "gw", name, "me", "second", asked.old)).error == ""
+    assert "has gone back" in station.do(asked).error
+    assert file.read_text() == "first"
