@@ -271,15 +271,16 @@ class LivingPipe(CanPipe):
     def start(self) -> None:
         super().start()
         self._due_s = self._loop.time()
-        self._beat()
+        if not self._closed:
+            self._alarm.set(self._loop, self._due_s)
 
     def _beat(self) -> None:
         now_s = self._loop.time()
-        if not self._outbound.is_saying:  # one waits at most
-            self._outbound.say(self._node_voice.heartbeat(now_s))
         next_s = self._due_s + EVERY_S
         self._due_s = next_s if next_s > now_s else now_s + EVERY_S  # after a standstill, none is made up for
         self._alarm.set(self._loop, self._due_s)
+        if not self._outbound.is_saying:  # one waits at most
+            self._outbound.say(self._node_voice.heartbeat(now_s))  # last: it may end the pipe
 
     def _end(self, why: str) -> None:
         self._alarm.cancel()

@@ -1,5 +1,6 @@
 """The heartbeats of a node on a bus with subjects of patterns: the standard's bytes, and who hears them."""
 
+import errno
 from asyncio import get_running_loop
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -116,6 +117,17 @@ async def test_one_waits_at_most_while_the_bus_takes_none(kernel: Kernel, clock:
             clock(EVERY_S)
             await until(lambda: link.pipe._alarm._due_s > get_running_loop().time())  # type: ignore[union-attr]  # noqa: SLF001
         assert len(outbound._said) + len(outbound._pending) <= 2  # noqa: SLF001
+
+
+async def test_none_is_due_on_a_bus_that_was_lost_when_one_was_sent(kernel: Kernel, clock: Clock) -> None:
+    """Each opening that was lost so left a timer that went on for good, and used up transfer-ids."""
+    with link_on(Hub(), subjects=SUBJECTS) as link:
+        await until(lambda: len(kernel.wire) == 1)
+        pipe: Any = link.pipe
+        kernel.sockets[0].send_faults.append(errno.ENETDOWN)
+        clock(EVERY_S)
+        await until(lambda: link.pipe is not pipe)
+        assert pipe._alarm._timer is None  # noqa: SLF001
 
 
 async def test_the_kernel_confirms_each_as_its_filter_lets_it_by(kernel: Kernel, clock: Clock) -> None:
