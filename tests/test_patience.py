@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from tests.helpers import ROOT
 from tests.helpers.patience import SLICE_S, Patience, Turns, turns
 from tests.helpers.peers import until, wait
 
@@ -87,3 +88,9 @@ async def test_a_wait_for_what_never_comes_ends() -> None:
         await until(lambda: False, 0.01, "the ferry")
     with pytest.raises(TimeoutError, match=r"it did not come within 0\.01 s"):
         wait(lambda: False, 0.01)
+
+
+def test_no_wait_takes_a_processor() -> None:
+    """What only yields runs again at once, and takes from what it waits for: `wait` and `until` pause."""
+    word = "sched" + "_yield"
+    assert [path for path in (ROOT / "tests").rglob("*.py") if word in path.read_text()] == []

@@ -18,6 +18,7 @@ import pytest
 from appliance.commandline import cli
 from pipeline import jobs
 from tests.helpers import ROOT
+from tests.helpers.peers import wait
 from topologies.loading.loader import load
 
 COMMANDS = [[name] for name in cli.commands()] + [["pipeline", name] for name in jobs.NAMES]
@@ -247,11 +248,10 @@ def wait_for_its_work(process: "subprocess.Popen[str]", words: list[str], captur
     if words[-1] == "-":
         process.stdin.write("#\n")
         process.stdin.flush()
-        while unread(process.stdin.fileno()):
-            os.sched_yield()
+        pipe = process.stdin.fileno()
+        wait(lambda: not unread(pipe))
     elif words[0] == "capture":
-        while not capture.exists():
-            os.sched_yield()
+        wait(capture.exists)
     else:
         assert process.stdout.readline()
 

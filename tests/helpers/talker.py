@@ -3,16 +3,15 @@
 As a program it prints its port, waits for a line, and prints how many bytes it read.
 """
 
-import os
 import socket
 import ssl
 import struct
 import threading
-import time
 from contextlib import suppress
 
 from bus.transports.on_the_way import on_the_way_bytes
 from bus.transports.options import Tls
+from tests.helpers.peers import wait
 
 GUARD_S = 30.0
 _HELLO = bytes.fromhex("0053500000700000")
@@ -33,10 +32,7 @@ def greeted(listener: socket.socket) -> socket.socket:
 def send_whole(peer: socket.socket, data: bytes) -> None:
     """Send, and wait until the other machine has all, which nobody need read there: up to some 50 kB."""
     peer.sendall(data)
-    end_s = time.monotonic() + GUARD_S
-    while on_the_way_bytes(peer.fileno()):
-        assert time.monotonic() < end_s
-        os.sched_yield()
+    wait(lambda: not on_the_way_bytes(peer.fileno()), GUARD_S)
 
 
 def over_tls(listener: socket.socket, tls: Tls) -> ssl.SSLSocket:

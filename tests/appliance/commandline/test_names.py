@@ -17,7 +17,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from capture.names import add
 from tests.appliance.probe.support import BUSCOUPLER
-from tests.helpers.peers import SpPeer
+from tests.helpers.peers import SpPeer, wait
 from tests.helpers.ports import free_port
 from tests.helpers.terminal import shown_by
 
@@ -65,8 +65,8 @@ def gateway(directory: Path) -> Iterator[str]:
         assert process.stdout is not None
         process.stdout.readline()
         try:
-            while "door" not in names_at(runtime_directory() / "named" / "gw" / "status.sock"):
-                pass  # the status opens last
+            status = runtime_directory() / "named" / "gw" / "status.sock"
+            wait(lambda: "door" in names_at(status))  # the status opens last
             yield f"tcp://127.0.0.1:{port}"
         finally:
             process.terminate()
@@ -79,8 +79,7 @@ def test_recv_knows_the_names_of_a_running_gateway(tmp_path: Path, monkeypatch: 
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             peer = SpPeer(url)
             peer.greeting()
-            while process.poll() is None:
-                peer.send(READING)
+            wait(lambda: (peer.send(READING), process.poll() is not None)[1])  # type: ignore[func-returns-value]
             peer.close()
             assert process.stdout is not None
             assert process.stdout.read().partition(" ")[2] == "pub fridge/temp 21.5\n"

@@ -14,7 +14,7 @@ from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe, say
-from tests.helpers.peers import Ear, until
+from tests.helpers.peers import Ear, until, wait
 from tests.helpers.ports import free_port
 from tests.helpers.programs import TWO_BUSES, process
 
@@ -46,8 +46,8 @@ async def test_what_crossed_is_shown_and_the_status_is_0(tmp_path: Path) -> None
             link.open(hub, asyncio.get_running_loop())
         await until(lambda: all(len(hub.pipes) == 2 for hub in hubs))
         await until((tmp_path / "r" / status_socket(())).exists)  # it may come after the listeners
-        while await asyncio.to_thread(peers_of, tmp_path / "r") < 2:  # our end of a link is up before theirs
-            pass
+        # Our end of a link is up before theirs.
+        await asyncio.to_thread(wait, lambda: peers_of(tmp_path / "r") >= 2)
         ears[0].say(FRAME, FRAME)
         await until(lambda: len(ears[1].heard) == 2)
         program.terminate()  # early, with the same verdict

@@ -25,7 +25,7 @@ from bus.transports.sockets import CLOSED_HERE
 from bus.transports.stream import StreamPipe
 from bus.wire.batch import from_payloads
 from tests.helpers.certificates import own_tls
-from tests.helpers.peers import until
+from tests.helpers.peers import until, wait
 from tests.helpers.talker import greeted, over_tls, read
 
 LEAST_BYTES = 50_000
@@ -244,8 +244,7 @@ async def test_what_a_peer_is_told_before_its_end_comes_with_no_reset_though_muc
         peer.settimeout(30)
         peer.sendall(bytes(SMALL))
         made.say(b"full")
-        while on_the_way_bytes(sock.fileno()):
-            os.sched_yield()
+        wait(lambda: not on_the_way_bytes(sock.fileno()))
         made.close(fault)
         assert await asyncio.to_thread(read, peer) == len(b"full")
         peer.sendall(b"a reset would make this fail")

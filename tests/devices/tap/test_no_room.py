@@ -14,7 +14,7 @@ import pytest
 from capture.files import JOURNAL_SUFFIX
 from tests.devices.tap.tap_support import files_in
 from tests.helpers import ROOT
-from tests.helpers.peers import SpPeer
+from tests.helpers.peers import SpPeer, wait
 from tests.helpers.rights import LIMITED, needs_setpriv
 
 TAPPED = """\
@@ -52,8 +52,7 @@ def test_a_directory_that_nobody_may_enter_is_one_warning_until_it_may_be_entere
         peer.greeting()
         peer.send(b"kept until there is room")
         closed.chmod(0o700)
-        while not list(closed.rglob(f"*{JOURNAL_SUFFIX}")):
-            os.sched_yield()
+        wait(lambda: list(closed.rglob(f"*{JOURNAL_SUFFIX}")))
         gateway.send_signal(signal.SIGINT)
         _, errors = gateway.communicate(timeout=30)
         peer.close()

@@ -1,6 +1,5 @@
 """A command gets the values by its environment, without a shell, and is killed after its time."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -58,5 +57,3 @@ def _is_alive(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-    finally:
-        os.sched_yield()
