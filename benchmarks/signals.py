@@ -40,7 +40,7 @@ MESSAGES: Final = 30
 FRAMES: Final = 2_000_000
 RUNS: Final = 3
 _FILE, _BATCH = 1_000_000, 100_000
-_START_NS, _EVERY_NS = 1_795_281_426_000_000_000, 333_000
+START_NS, EVERY_NS = 1_795_281_426_000_000_000, 333_000
 
 
 def source() -> str:
@@ -72,7 +72,7 @@ def write(root: Path, count: int) -> None:
     for first in range(0, count, _FILE):
         some = range(first, min(first + _FILE, count), _BATCH)
         batches = [_rows(at, min(_BATCH, count - at)) for at in some]
-        day = files.day_of(_START_NS + first * _EVERY_NS)
+        day = files.day_of(START_NS + first * EVERY_NS)
         path = files.capture_file(root, day, "gw-a", files.name_of(5, first))
         path.parent.mkdir(parents=True, exist_ok=True)
         parquet.write(path, arrow_schema(), batches)
@@ -87,7 +87,7 @@ def _rows(first: int, count: int) -> pa.RecordBatch:
     }  # fmt: skip
     numbers = np.arange(first, first + count)
     columns = {
-        "ts_ns": pa.array(_START_NS + numbers * _EVERY_NS),
+        "ts_ns": pa.array(START_NS + numbers * EVERY_NS),
         "cap_seq": pa.array(numbers),
         "tokens": pa.ListArray.from_arrays(_offsets(count, 2), pa.array(tokens)),
         "payload": pa.Array.from_buffers(

@@ -15,7 +15,7 @@ import sys
 import venv
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -33,12 +33,13 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pysail")
 
 from pipeline.engine import choice, java, serve
-from pipeline.engine.jars import class_path, spark_home
-from pipeline.engine.jvm import archived, options, until
+from pipeline.engine.jars import spark_home
+from pipeline.engine.jvm import until
 from pipeline.engine.server import token_file
 from tests.pipeline.engines import QUICK, SHORT_LIVED
 from tests.pipeline.every_job import TABLES, Answers, without_all_but
 from tests.pipeline.processes import PLAN, in_turn, on_sail, tables, there
+from tests.rigs.cluster import FEW, Cluster, with_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 CLIENT: Final = "pyspark-client==4.2.0"
@@ -48,15 +49,7 @@ ON_CLUSTER: Final = tuple(TABLES) if "BUSCOUPLER_EVERY_JOB" in os.environ else (
 AT_SERVER: Final = ("tokens",)
 """The job that is not asked for over Connect in tests/pipeline/engine/test_elsewhere.py."""
 FROM_STORE: Final = ("audit", "rates", "last", "failovers")
-FEW: Final = ("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.adaptive.enabled=false")
-SERIAL: Final = "-XX:+UseSerialGC"
 NO_PAGES: Final = ("--conf", "spark.ui.enabled=false")
-
-
-def with_archive() -> tuple[str, str]:
-    """Return a class path and options for a Java that Spark itself starts: with our jars before its own, it
-    takes their classes from the archive as ours do."""
-    return class_path(), " ".join([SERIAL, *archived(java.find())])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -176,50 +169,16 @@ def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> No
     assert found == tables("-m", "buscoupler", *words, *QUICK)
 
 
-@contextmanager
-def daemon(tmp_path: Path, name: str, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
-    found = java.find()
-    scala = next((spark_home() / "jars").glob("spark-core_*.jar")).name.split("_")[1].split("-")[0]
-    environment = dict(
-        os.environ, SPARK_HOME=str(spark_home()), JAVA_HOME=str(found.home), SPARK_LOCAL_IP="127.0.0.1"
-    )
-    environment["SPARK_SCALA_VERSION"] = scala  # spark-class says so else, and workers ask for it
-    with (tmp_path / name).open("wb") as log:
-        process = subprocess.Popen(
-            [found.program, *options("512m"), *archived(found), SERIAL, *words],
-            stdout=log, stderr=log, env=environment, cwd=tmp_path,
-        )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
 @pytest.mark.slow
-def test_a_cluster_of_two_workers_one_of_which_is_killed_gives_the_same(
-    directory: Path, due: Answers, tmp_path: Path
+@pytest.mark.parametrize("job", ON_CLUSTER)
+def test_a_cluster_of_four_workers_one_of_which_is_killed_with_rows_that_others_need_gives_the_same(
+    directory: Path, due: Answers, tmp_path: Path, job: str
 ) -> None:
-    port, place = free_port(), "org.apache.spark.deploy"
-    url = f"spark://127.0.0.1:{port}"
-    worker = ["-c", "1", "-m", "1g", "--host", "127.0.0.1", "-d", str(tmp_path), url]
-    master = ["--host", "127.0.0.1", "-p", str(port), "--webui-port", str(free_port())]
-    with ExitStack() as stack:
-        stack.enter_context(daemon(tmp_path, "master", f"{place}.master.Master", *master))
-        for name in ("worker1", "worker2"):
-            words = [f"{place}.worker.Worker", "--webui-port", str(free_port()), *worker]
-            last = stack.enter_context(daemon(tmp_path, name, *words))
-        assert serve.listening(port, 60.0)
-        settings = [*FEW, "--conf", "spark.driver.host=127.0.0.1"]
-        jars, more = with_archive()
-        settings += ["--conf", f"spark.executor.extraClassPath={jars}"]
-        settings += ["--conf", f"spark.executor.extraJavaOptions={more}"]
-        with ThreadPoolExecutor(1) as beside:
-            left_out = without_all_but(*ON_CLUSTER)
-            found = beside.submit(there, directory, "--master", url, "--memory", "1g", *settings, *left_out)
-            assert until(lambda: len(list(tmp_path.glob("app-*/[0-9]*/stderr"))) == 2, 60.0)
-            last.kill()
-            assert found.result() == {job: due[job] for job in ON_CLUSTER}
+    with closing(Cluster(tmp_path, 4)) as cluster, ThreadPoolExecutor(1) as beside:
+        words = [*cluster.words, *FEW, *without_all_but(job)]
+        found = beside.submit(there, directory, *words)
+        assert cluster.kill(found.done)
+        assert found.result() == {job: due[job]}
 
 
 def client_alone() -> str:
