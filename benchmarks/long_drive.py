@@ -123,12 +123,13 @@ def main() -> None:
     parser.add_output("the page whose section is written")
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
-    lines = [machine(), ""]
+    lines = list[str]()
     for one in measure(options.directory, options):
         print(one, flush=True)
         lines.append(one)
     if options.output:
-        sections.write("drive", "benchmarks.long_drive", "\n".join(lines), options.output)
+        load = f"{machine()}; load average at the end {os.getloadavg()[1]:.1f}."
+        sections.write("drive", "benchmarks.long_drive", "\n".join([load, "", *lines]), options.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The quality of captures: holes, rows that are there twice, clocks that went back, files that come late."""
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from pipeline.input.late import lateness
 from pipeline.input.sound import look
 from pipeline.input.span import WHOLE
 from pipeline.output import textfile
+from tests.helpers import ROOT
 from tests.pipeline.analysis.hand_made import MS, RX, START_NS, Capture, frame
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ def test_a_capture_without_flaws(spark: "SparkSession") -> None:
     busy(capture, "gw-a", range(300))
     busy(capture, "gw-b", range(100))
     assert found(spark, capture) == []
+
+
+def test_no_job_counts_distinct_values_for_which_an_engine_keeps_each_row() -> None:
+    counted = re.compile(r"count_?distinct|count\(distinct", re.IGNORECASE)
+    paths = (ROOT / "pipeline").rglob("*.py")
+    assert [str(path) for path in paths if counted.search(path.read_text())] == []
 
 
 def test_holes_copies_and_a_clock_that_went_back_are_named(spark: "SparkSession") -> None:
