@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 from pyarrow import fs
 
-from bus.machine.partial import partial_of
+from bus.machine.partial import replacing
 from capture import parquet
 from capture.files import CaptureError
 
@@ -73,15 +73,13 @@ class Directory:
 
     def put(self, path: Path, name: str) -> None:
         target = self.root / name
-        partial = partial_of(target)
         with said(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("rb") as source, partial.open("wb") as file:
+            with replacing(target) as partial, path.open("rb") as source, partial.open("wb") as file:
                 while piece := source.read(1 << 20):
                     file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
-            partial.replace(target)
             parquet.sync(target.parent)
 
     def delete(self, name: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from bus.errors import BusError
-from bus.machine.partial import partial_of
+from bus.machine.partial import partial_of, replacing
 from bus.machine.touch import touching
 from bus.text import MARK
 
@@ -134,12 +134,8 @@ def replace_bytes(path: str | Path, data: bytes) -> None:
     """
     with _naming(path):
         real = Path(path).resolve()
-        partial = partial_of(real)
-        try:
+        with replacing(real) as partial:
             _write_exclusively(partial, data, stat.S_IMODE(real.stat().st_mode))
-            partial.replace(real)
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:

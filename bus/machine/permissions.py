@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from bus.machine.partial import partial_of
+from bus.machine.partial import replacing
 from bus.machine.touch import touching
 
 DENIED: Final = 0o027
@@ -55,10 +55,9 @@ def umask() -> int:
 
 def write_secret(path: Path, text: str) -> None:
     """Write a file for its user alone, at once: a reader gets all of the old text or all of the new."""
-    partial = partial_of(path)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with replacing(path) as partial, os.fdopen(os.open(partial, flags, 0o600), "w") as file:
         file.write(text)
-    partial.replace(path)
 
 
 def as_given(path: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from bus.extras import install, lacking, pip
-from bus.machine.partial import partial_of
+from bus.machine.partial import replacing
 from pipeline.errors import PipelineError
 
 _MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
@@ -106,9 +106,8 @@ def unsign() -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for jar in needed():
         if jar.name.startswith(_SIGNED) and not (directory / jar.name).exists():
-            aside = partial_of(directory / jar.name)
-            _copy(jar, aside)
-            aside.replace(directory / jar.name)
+            with replacing(directory / jar.name) as aside:
+                _copy(jar, aside)
 
 
 def _copy(jar: Path, target: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bus.machine.partial import partial_of
+from bus.machine.partial import replacing
 from capture.files import gateway_of
 from pipeline.errors import PipelineError
 
@@ -48,10 +48,9 @@ def load(note: Path) -> int | None:
 
 def store(note: Path, job: str, where: str, to_ns: int) -> None:
     """Note that the job has looked up to then. Raises `PipelineError`."""
-    partial = partial_of(note)
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps({"job": job, "capture": where, _TO_NS: to_ns}))
-        partial.replace(note)
+        with replacing(note) as partial:
+            partial.write_text(json.dumps({"job": job, "capture": where, _TO_NS: to_ns}))
     except OSError as error:
         raise PipelineError(f"{note}: cannot note up to when was looked: {error.strerror}") from None

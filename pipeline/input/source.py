@@ -12,7 +12,6 @@ is planned once is shared by every query of one `load()` (tests/pipeline/input/t
 
 import glob
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from bus.machine.partial import partial_of
+from bus.machine.partial import replacing
 from bus.wire.envelope import take_apart
 from bus.wire.frame import unpack
 from capture.pcapng import Packet
@@ -209,6 +208,5 @@ class StreamWriter(_Sending, DataSourceStreamWriter):
             return
         self.send(messages)
         if note:
-            partial = partial_of(note)
-            partial.write_text(json.dumps(batchId))
-            os.replace(partial, note)
+            with replacing(note) as partial:
+                partial.write_text(json.dumps(batchId))
