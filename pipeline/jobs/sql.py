@@ -31,7 +31,7 @@ _NOT_FOUND: Final = re.compile(
     r"TABLE_OR_VIEW_NOT_FOUND\] (?:The table or view (.+?) cannot be|Table or view not found: (.+))"
 )
 _STORES: Final = re.compile(
-    r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+    r"(?>(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*)"
     r"(?:CREATE\s+(?!(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?TEMP(?:ORARY)?\b)|REPLACE\s+TABLE\b"
     r"|INSERT\s+(?!OVERWRITE\s+(?:LOCAL\s+)?DIRECTORY\b))",
     re.IGNORECASE | re.DOTALL,

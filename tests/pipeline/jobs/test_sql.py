@@ -195,6 +195,7 @@ def test_nothing_is_stored_where_nobody_looks_for_it(query: str) -> None:
         "INSERT OVERWRITE DIRECTORY '/x' USING parquet SELECT 1",
         "SHOW CREATE TABLE frames",
         "SELECT 'INSERT INTO'",
+        pytest.param("/* a note */\n" * 60 + "SELECT 1", id="notes"),  # each doubled the time of the look
     ],
 )
 def test_what_stores_nothing_or_says_where_is_asked(query: str) -> None:
