@@ -1,11 +1,14 @@
 """Brackets around what is a pattern already: a list of names is one pattern. Pure."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from yaml.nodes import Node, ScalarNode, SequenceNode
 
 _SHOWN: Final = 64
+_PLAIN: Final = re.compile(r"\w[\w./ -]*|/")  # what YAML reads as it stands, in any place
 
 
 def whole_in(parts: Sequence[Node]) -> tuple[int, str] | None:
@@ -21,9 +24,13 @@ def whole_in(parts: Sequence[Node]) -> tuple[int, str] | None:
 
 
 def _instead(names: Sequence[Node], parts: Sequence[Node]) -> str:
-    """Return advice to write the names as one word in place of the list of all parts; "" if nobody knows."""
+    """Return advice to write the names as one word in place of the list of all parts; "" if nobody knows,
+    or for longer ones than are shown."""
     words = [part.value.strip("/") for part in names if isinstance(part, ScalarNode)]
     if len(words) < len(names) or (names is not parts and len(parts) > 1):
         return ""
-    one = "/".join(filter(None, words))[:_SHOWN] or "/"
-    return f": write {one} in place of the list" + (", if it is one pattern" if len(words) > 1 else "")
+    one = "/".join(filter(None, words)) or "/"
+    if len(one) > _SHOWN:
+        return ""
+    word = one if _PLAIN.fullmatch(one) else json.dumps(one, ensure_ascii=False)
+    return f": write {word} in place of the list" + (", if it is one pattern" if len(words) > 1 else "")

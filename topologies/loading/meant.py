@@ -5,6 +5,7 @@ from typing import Final
 
 from bus.text import closest, nearest
 
+_SURE: Final = 0.7  # less, and a key that belongs elsewhere is that one
 _LIKENESS: Final = 0.6  # less, and the word that is proposed is any other one
 _MEANT: Final = (
     (("adapter", "driver", "iface", "bustype"), ("interface", "bus")),
@@ -31,11 +32,11 @@ def hinted(
     """Return what `bus.text.nearest` does, for a key; what it means goes before what is written like it.
 
     `others` may be written here too, such as names of gateways. `home` says where else a key belongs that is
-    like none here.
+    much like none here.
     """
     plain = word.lower().replace("-", "_")
     for words, keys in _MEANT:
         if plain in words and (meant := next((key for key in keys if key in known), "")):
             return f'; did you mean "{meant}"?'
     here = (*known, *others)
-    return ("" if closest(word, here, _LIKENESS) else home()) or nearest(word, here, _LIKENESS)
+    return ("" if closest(word, here, _SURE) else home()) or nearest(word, here, _LIKENESS)

@@ -56,3 +56,20 @@ def test_nothing_is_advised_where_nobody_knows_what_is_meant() -> None:
 def test_a_slash_alone_is_the_pattern_that_matches_all() -> None:
     text = "name: t\ngateways: {gw: {}}\nbridges: {b: {on: gw, pattern: [/]}}"
     assert "write / in place of the list" in said(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("'a: b/c'", ': write "a: b/c" in place of the list'),
+        ("'a, b/#c'", ': write "a, b/#c" in place of the list'),
+        ("'°/c'", ': write "°/c" in place of the list'),
+        ("caf\u00e9/t 1", ": write caf\u00e9/t 1 in place of the list"),
+        (64 * "a" + "/b", ""),
+    ],
+)
+def test_what_is_advised_is_whole_and_read_as_it_is_meant(given: str, told: str) -> None:
+    """The colon made it a mapping, and of a long one the end was cut off."""
+    text = "name: t\ngateways: {gw: {}}\nbridges: {b: {on: gw, pattern: [%s]}}"
+    (line,) = (line for line in said(text % given).splitlines() if "is a pattern" in line)
+    assert line.partition("the names of one")[2] == told

@@ -76,4 +76,7 @@ def test_most_keys_of_the_schema_have_a_place_to_tell_of() -> None:
 
 def test_what_is_written_like_a_key_here_goes_before_a_key_elsewhere() -> None:
     assert 'did you mean "buses"?' in said(WHOLE + "bus: p")
+    assert "elsewhere: devices: {NAME: {tap: ..., keep_days: ...}}" in said(
+        WHOLE + "keep_days: 4"
+    )  # not keys
     assert all(home_of(key, Topology) for key in settings(Topology))
