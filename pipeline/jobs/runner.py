@@ -1,7 +1,7 @@
 """The runner: runs a job by its record, shows its tables, and makes its exit status."""
 
 import argparse
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import fill
@@ -96,9 +96,9 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
 def of_wires_alone(taken: "Iterable[Row]") -> Iterator[str]:
     """Yield a line, and an empty one, if what a capture holds are frames on wires: jobs on messages of buses
     find nothing in a log of the field."""
-    rows: dict[Kind, int] = defaultdict(int)
+    rows = Counter[int]()  # a newer recorder may have kinds that we do not know
     for row in taken:
-        rows[Kind(row.kind)] += row.rows
+        rows[row.kind] += row.rows
     if rows[Kind.WIRE] and not rows[Kind.FRAME]:
         what = f"No message of a bus is in it, only {amount(rows[Kind.WIRE], 'frame')} of wires"
         yield f"{what}: buscoupler signals reads values out of frames of CAN, by --dbc FILE\n"

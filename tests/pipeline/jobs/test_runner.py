@@ -134,4 +134,5 @@ def test_a_log_of_the_field_without_a_message_of_a_bus_is_told() -> None:
     (text, _) = of_wires_alone([wires, Row(kind=Kind.GAP, rows=1), wires])
     assert text.startswith("No message of a bus is in it, only 6 frames of wires: ")
     assert not list(of_wires_alone([wires, frames]))
+    assert list(of_wires_alone([wires, Row(kind=99, rows=1)]))  # of a newer recorder
     assert not list(of_wires_alone([]))
