@@ -21,6 +21,7 @@ MOST_US: Final = 1000
 SPELL_S: Final = 0.05
 """The longest that a loop goes without sleep: real-time priority is for threads that sleep (`real_time`)."""
 _AT_ONCE_S: Final = 5e-6  # a wait below this was no sleep: no thread is put away and woken so soon
+_WAKE_S: Final = 50e-6  # a sleep is up to so much longer than a look that hears the same
 _TRUSTED: Final = 8  # looks that found something, of late
 _VAIN: Final = 4  # those that one look in vain outweighs
 _FEW: Final = 8
@@ -35,9 +36,10 @@ def default_us() -> int:
 class BusyPoll:
     """A wait for events that looks for up to `limit_us` before it sleeps, while that pays; never if it is 0.
 
-    After some sleeps below the limit it looks, until more than one look of five was in vain. Each such trial
-    doubles the short sleeps before the next: where a peer runs on the core of the loop, looking keeps the
-    peer from its answer, though it answers soon while the loop sleeps. What is there at once says nothing.
+    After some sleeps below the limit, but for the time to wake, it looks, until more than one look of five
+    was in vain. Each such trial doubles the short sleeps before the next: where a peer runs on the core of
+    the loop, looking keeps the peer from its answer, though it answers soon while the loop sleeps. What is
+    there at once says nothing.
 
     `clock` is real time in seconds: that of a loop may be virtual, and stand while it looks.
     """
@@ -76,12 +78,12 @@ class BusyPoll:
     def _waited(self, began_s: float, looked: bool, heard: bool) -> None:
         """Take note of a wait in which no look found events: they came later, or if not `heard` a timer."""
         now_s = self._clock()
-        if now_s - began_s < _AT_ONCE_S:
+        if not self._limit_s or now_s - began_s < _AT_ONCE_S:
             return
         self._slept_s = now_s
         if looked:
             self._in_vain()
-        elif now_s - began_s > self._limit_s:
+        elif now_s - began_s > self._limit_s + _WAKE_S:
             self._short = max(0, self._short - _VAIN)
         elif heard and self._trust <= 0:
             self._short += 1

@@ -83,6 +83,18 @@ def test_a_dialogue_is_heard_without_sleep() -> None:
     assert one.vain_s == 0
 
 
+@pytest.mark.parametrize("limit_us", [10, 20, DEFAULT_US])
+def test_the_time_to_wake_is_none_for_which_a_look_would_have_to_last(
+    limit_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted as part of a pause: a limit of 20 us never looked, as a thread was never awake so soon."""
+    monkeypatch.setattr("tests.bus.machine.test_busy_poll.WAKE_S", 40e-6)
+    one = Machine(limit_us)
+    for _ in range(1000):
+        one.wait(0.8e-6 * limit_us)
+    assert one.sleeps < 12
+
+
 def test_messages_far_apart_are_slept_for() -> None:
     one = Machine()
     for _ in range(1000):
