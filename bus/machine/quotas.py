@@ -4,6 +4,7 @@ A container takes its own group for the root; a unit of systemd (CPUQuota=, Memo
 Source: cgroups(7), version 2.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from math import inf
@@ -36,7 +37,7 @@ def _groups(root: Path, own: Path) -> list[Path]:
     """Return the directories of the groups of this process, the root first."""
     path = ""
     with suppress(OSError):
-        lines = own.read_text().splitlines()
+        lines = os.fsdecode(own.read_bytes()).split("\n")
         path = next((line[3:] for line in lines if line.startswith("0::")), "")
     parts = [part for part in path.split("/") if part]
     return [root.joinpath(*parts[:count]) for count in range(len(parts) + 1)]

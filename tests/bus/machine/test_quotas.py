@@ -1,5 +1,6 @@
 """What control groups allow a process: the least of those from its own to the root."""
 
+import os
 from math import inf
 from pathlib import Path
 
@@ -33,3 +34,11 @@ def test_without_a_limit_all_is_allowed(root: Path, text: str | None) -> None:
         (root / name).write_text(text or "")
     assert processors_allowed(root, root / "own") == inf
     assert memory_allowed_bytes(root, root / "none") == inf
+
+
+def test_the_name_of_a_group_need_be_no_text(root: Path) -> None:
+    group = root / os.fsdecode(b"caf\xe9")
+    group.mkdir()
+    (group / "memory.max").write_text("4096\n")
+    (root / "own").write_bytes(b"0::/caf\xe9\n")
+    assert memory_allowed_bytes(root, root / "own") == 4096
