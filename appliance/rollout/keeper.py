@@ -88,7 +88,8 @@ class Keeper:
 
     def keep(self, state: State) -> None:
         """Write the state. Raises `OSError`."""
-        put(self._state, json.dumps(asdict(state)).encode())
+        told = {key: value for key, value in asdict(state).items() if value}  # older versions refuse others
+        put(self._state, json.dumps(told).encode())
 
     def try_out(self, text: bytes, state: State) -> None:
         """Put a new topology in place, with the one before kept. Raises `OSError`.

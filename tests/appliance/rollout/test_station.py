@@ -1,5 +1,6 @@
 """A step of a roll-out on a gateway: a process that does not answer is named, with the reason."""
 
+import json
 import socket
 import threading
 from pathlib import Path
@@ -165,3 +166,13 @@ def test_a_roll_out_that_never_came_is_refused_after_the_trial_of_another(tmp_pa
         assert station.do(Asked(step, "gw", name, "me", "second", asked.old)).error == ""
     assert "has gone back" in station.do(asked).error
     assert file.read_text() == "first"
+
+
+def test_a_guard_of_an_older_version_knows_what_is_on_trial(tmp_path: Path) -> None:
+    """It reads no state with a key that it does not know, and would let the trial go on for good."""
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for step in ("look", "apply", "health"):
+        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    known = {"id", "by", "new", "old", "boot", "until_s", "back"}
+    assert json.loads((tmp_path / ".plant.yaml.rollout").read_text()).keys() <= known
