@@ -94,6 +94,7 @@ class House:
         self._most_bytes = settings.bytes // COMMITS_MIN
         self._is_committing = self._has_note_fault = False
         self._committing = list[Offered]()
+        self._lacked_bytes = 0  # the messages of the last commit that failed
         self._assumed = 0  # numbers of others that are taken for known, as the log has them
         self._last_commit_s = float("-inf")
 
@@ -290,6 +291,7 @@ class House:
         self._is_committing, self._committing = False, []
         error = future.exception()
         if error is not None:
+            self._lacked_bytes = sum(len(one.batch.data) for one in offered)
             self.intake.again(told)  # nothing of it is acknowledged
             for one in offered:
                 one.settle(False)
@@ -307,10 +309,13 @@ class House:
         return self._pump()
 
     def _recover(self) -> None:
-        """Try to write again: the next commit tells whether that works, or a trial where nothing comes."""
+        """Try to write again: the next commit tells whether that works, or a trial where nothing comes.
+
+        The trial is as large as what failed: a disk with less room would be in trouble anew each time.
+        """
         self.intake.is_open = True
-        if self._opened is not None and not (self.intake or self._is_committing):
-            self._run(self._opened.journal.try_out, self._tried)
+        if self._opened is not None and self.fault and not (self.intake or self._is_committing):
+            self._run(partial(self._opened.journal.try_out, self._lacked_bytes), self._tried)
         self._pump()
 
     def _tried(self, future: "Future[None]") -> None:

@@ -193,10 +193,10 @@ class Journal:
                 "one"
             )
 
-    def try_out(self) -> None:
-        """Raise `OSError` if the disk takes nothing, or as `check` does."""
+    def try_out(self, size_bytes: int) -> None:
+        """Raise `OSError` if the disk does not take messages of so many bytes, or as `check` does."""
         self.check()
-        self._reserve.try_out()
+        self._reserve.try_out(size_bytes)
 
     @property
     def unacknowledged(self) -> int:

@@ -30,11 +30,11 @@ class Reserve:
             except OSError:
                 self._files.unlink(self._path)
 
-    def try_out(self) -> None:
-        """Write something and take it back. Raises `OSError` if the disk takes nothing."""
+    def try_out(self, size_bytes: int) -> None:
+        """Write so much, and a little more, and take it back. Raises `OSError` if it has no room."""
         path = f"{self._path}.trial"
         try:
-            self._fill(path, _TRIAL_BYTES)
+            self._fill(path, size_bytes + _TRIAL_BYTES)
         finally:
             with suppress(OSError):
                 self._files.unlink(path)
