@@ -26,19 +26,19 @@ def hear_own(sock: socket.socket) -> None:
     sock.setsockopt(level, option, 0)
 
 
-def join(sock: socket.socket, group: str) -> None:
-    """Let a socket join a group, an address without a zone, on the interface to which the machine's route to
-    the group leads. Raises `OSError`."""
+def join(sock: socket.socket, group: str, zone: int = 0) -> None:
+    """Let a socket join a group, an address without a zone, on the interface of that number, of IPv6; with 0
+    on the one to which the machine's route to the group leads. Raises `OSError`."""
     family = socket.AddressFamily(sock.family)
     try:
-        sock.setsockopt(*_JOIN[family], socket.inet_pton(family, group) + pack("@I", 0))
+        sock.setsockopt(*_JOIN[family], socket.inet_pton(family, group) + pack("@I", zone))
     except OSError as error:
         raise _without_route(error, family, group) from error
 
 
 def trouble(group: str) -> str:
     """Return why this machine cannot join a group now, and what to do about it; "" if it can."""
-    plain = group.partition("%")[0]
+    plain, _, zone = group.partition("%")
     try:
         is_group = ip_address(plain).is_multicast
     except ValueError:
@@ -47,10 +47,15 @@ def trouble(group: str) -> str:
         return f"{group} is no multicast group: 224.0.0.0/4 or ff00::/8"
     try:
         with socket.socket(socket.AF_INET6 if ":" in plain else socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            join(sock, plain)
+            join(sock, plain, interface_of(zone))
     except OSError as error:
         return words_of(error)
     return ""
+
+
+def interface_of(zone: str) -> int:
+    """Return the number of the interface of a zone, 0 of none. Raises `OSError` if it is not there."""
+    return int(zone) if zone.isdecimal() else socket.if_nametoindex(zone) if zone else 0
 
 
 def _without_route(error: OSError, family: int, group: str) -> OSError:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from bus.machine.addresses import refuse_itself
+from bus.machine.groups import interface_of
 from bus.machine.permissions import as_given
 from bus.urls import is_ip
 
@@ -239,8 +240,7 @@ def numeric(host: str, port: int) -> tuple[int, Any]:
         raise socket.gaierror(socket.EAI_NONAME, f"{host} is a name") from None
     if family == socket.AF_INET:
         return family, (plain, port)
-    number = int(scope) if scope.isdecimal() else socket.if_nametoindex(scope) if scope else 0
-    return family, (plain, port, 0, number)
+    return family, (plain, port, 0, interface_of(scope))
 
 
 def far_host(sock: Any) -> str:

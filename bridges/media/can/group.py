@@ -106,7 +106,8 @@ class GroupBus(OwnBus):
         widen(sock)
         hear_own(sock)
         sock.bind(("", port))
-        join(sock, self.address[0])
+        group, *more = self.address
+        join(sock, group, more[-1] if sock.family == socket.AF_INET6 else 0)
 
     def port(self) -> Port:
         return GroupPort(self)

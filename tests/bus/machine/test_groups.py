@@ -5,12 +5,14 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("can")
 
+from bridges.media.can.group import GroupBus
 from bus.hub import Hub
 from bus.machine.groups import trouble
 from devices.dbp import ports
@@ -107,3 +109,15 @@ async def test_two_can_buses_of_one_port_are_two() -> None:
 @pytest.mark.parametrize("group", ["10.0.0.1", "239.1.2", "group", "::1"])
 def test_a_look_tells_what_is_no_group(group: str) -> None:
     assert trouble(group).startswith(f"{group} is no multicast group")
+
+
+def test_a_can_bus_is_joined_on_the_interface_of_its_zone() -> None:
+    """It spoke there, and heard where the machine's route leads."""
+    group, address = "ff15::7a3", socket.inet_pton(socket.AF_INET6, "ff15::7a3").hex()
+    with closing(GroupBus(f"{group}%lo").socket):
+        lines = [line.split() for line in Path("/proc/net/igmp6").read_text().splitlines()]
+        assert [name for _, name, found, *_ in lines if found == address] == ["lo"]
+    assert trouble(f"{group}%lo") == ""
+    with pytest.raises(OSError, match="no interface with this name"):
+        GroupBus(f"{group}%nowhere0")
+    assert trouble(f"{group}%nowhere0") == "no interface with this name"
