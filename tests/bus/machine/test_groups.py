@@ -114,7 +114,7 @@ def test_a_look_tells_what_is_no_group(group: str) -> None:
 def test_a_can_bus_is_joined_on_the_interface_of_its_zone() -> None:
     """It spoke there, and heard where the machine's route leads."""
     group, address = "ff15::7a3", socket.inet_pton(socket.AF_INET6, "ff15::7a3").hex()
-    with closing(GroupBus(f"{group}%lo").socket):
+    with closing(GroupBus(f"{group}%lo", free_port()).socket):
         lines = [line.split() for line in Path("/proc/net/igmp6").read_text().splitlines()]
         assert [name for _, name, found, *_ in lines if found == address] == ["lo"]
     assert trouble(f"{group}%lo") == ""
