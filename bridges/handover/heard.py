@@ -14,8 +14,8 @@ class Noted:
     Both are bits by the number of the side, as is `withheld`, where it was due and is too old to be sent.
     `ours` are those of `due` where we would not hear that another gateway sends it, so we may only while none
     has its turn. `came` is the number of the side that its original came in by; -1 if that is not known yet,
-    or if it came while this gateway forwarded. `first` is the side where it was heard first, and `number` its
-    place in the order of hearing.
+    or if it came while this gateway forwarded. `first` is the side where it was heard first, `sides` are all
+    where it was, as bits, and `number` is its place in the order of hearing.
     """
 
     __slots__ = (
@@ -30,13 +30,14 @@ class Noted:
         "named",
         "number",
         "ours",
+        "sides",
         "void",
         "withheld",
     )
 
     def __init__(self, frame: bytes, key: int, named: bool, hops: int, heard_s: float) -> None:
         self.frame, self.key, self.named, self.hops, self.heard_s = frame, key, named, hops, heard_s
-        self.due = self.awaited = self.withheld = self.ours = self.number = 0
+        self.due = self.awaited = self.withheld = self.ours = self.sides = self.number = 0
         self.came = self.first = -1
         self.void = False  # never to be sent: only its copies are to be known
 

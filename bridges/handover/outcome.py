@@ -55,7 +55,7 @@ class LastOut:
         """Note that a frame came out on a side."""
         if len(self._last) >= TOPICS:
             self._last.clear()
-        key = side, _topic(frame)
+        key = side, topic(frame)
         self._last[key] = max(number, self._last.get(key, 0))
 
     def note_all(self, side: int, frames: Sequence[bytes], number: int, now: float) -> None:
@@ -81,7 +81,7 @@ class LastOut:
         """Tell whether a later frame of the same topic came out on a side."""
         if self._passed:
             self._look()
-        return number < self._last.get((side, _topic(frame)), 0)
+        return number < self._last.get((side, topic(frame)), 0)
 
     def clear(self) -> None:
         """Forget what came out."""
@@ -90,6 +90,6 @@ class LastOut:
         self._count = 0
 
 
-def _topic(frame: bytes) -> bytes:
+def topic(frame: bytes) -> bytes:
     """Return the type and tokens of a frame: what it is about. Frames of one topic come in order."""
     return frame[:1] + frame[FRAME_BYTES_MIN : FRAME_BYTES_MIN + 4 * frame[1]] if is_frame(frame) else frame

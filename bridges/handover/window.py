@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from bridges.admission import NO_FRAME
 from bridges.handover.belated import Sent
+from bridges.handover.doubted import Doubted
 from bridges.handover.entrance import AGE_S
 from bridges.handover.heard import BYTES, COUNT, HeardFrames, Noted
 from bridges.handover.outcome import Lag, LastOut
@@ -52,7 +53,7 @@ class Window:
         self._sides = Sides(sides)
         self._heard = HeardFrames(count, size_bytes)
         self._number = 0  # of frames heard so far
-        self._lag, self._out = Lag(), LastOut()
+        self._lag, self._out, self._doubted = Lag(), LastOut(), Doubted()
         self._in_turn = False
 
     def revise(self, sides: Sequence[SideRules], places: Sequence[int | None], stamps: Stamps | None) -> None:
@@ -62,10 +63,12 @@ class Window:
         """
         self._sides, self._stamps = Sides(sides), stamps
         self._out.clear()
+        self._doubted.begin(0.0)
         for noted in list(self._heard.in_order()):
             due, noted.first = noted.due, placed(noted.first, places)
             noted.due, noted.awaited = moved(due, places), moved(noted.awaited, places)
             noted.came, noted.ours = placed(noted.came, places), moved(noted.ours, places)
+            noted.sides = moved(noted.sides, places)
             if due and not noted.due:
                 self._settle("closed")
             if not noted.awaited:
@@ -156,6 +159,7 @@ class Window:
         """Note that a frame was heard on a side: it came out there, or its original did."""
         bit = 1 << side
         noted.awaited &= ~bit
+        noted.sides |= bit
         self._number += 1
         self._note_out(noted.first, noted.frame, self._number)  # that may have been the copy
         if noted.due:
@@ -169,9 +173,20 @@ class Window:
         elif not noted.void and self._sides.rules[side].inward(noted.frame):
             self._owe(noted, self._due_now(noted, noted.awaited & self._sides.outward(noted.frame)))
             noted.came = side
+        for earlier, other in self._doubted.crossed(noted):
+            self._cross(earlier, other)
         if not noted.awaited:
             self._heard.remove(noted)
         return "standby"
+
+    def _cross(self, noted: Noted, side: int) -> None:
+        """Know that a frame was on a side when we did not hear that."""
+        noted.due &= ~(1 << side)
+        noted.awaited &= ~(1 << side)
+        if not noted.due:
+            self._settle("heard")
+        if not noted.awaited:
+            self._heard.remove(noted)
 
     def _note_out(self, side: int, frame: bytes, number: int) -> None:
         """Note that a frame came out on a side, if it must not come after a later one of its pattern."""
@@ -185,7 +200,7 @@ class Window:
         due = self._due_now(noted, outward & others, self._sides.rules[side].anew) if admitted else 0
         early = self._early_at(side, frame)
         refused = "pattern" if is_frame(frame) else NO_FRAME
-        noted.came, noted.first = side if admitted else -1, side
+        noted.came, noted.first, noted.sides = side if admitted else -1, side, 1 << side
         return self._put(noted, due, due | early, "standby" if admitted else refused)
 
     def _due_now(self, noted: Noted, wanted: int, anew: bool = False) -> int:
@@ -231,6 +246,7 @@ class Window:
     def _give_up(self, noted: Noted, reason: str) -> None:
         if noted.due:
             self._settle(reason)
+            noted.due = 0
         self._heard.remove(noted)
 
     def _settle(self, reason: str) -> None:
@@ -299,6 +315,7 @@ class Window:
         self._seen.advance(now)
         if self._stamps is not None:
             self._stamps.advance(now)
+        self._doubted.advance(now)
         oldest_s = now - self.age_s
         for noted in list(takewhile(lambda noted: noted.heard_s < oldest_s, self._heard.in_order())):
             self._give_up(noted, "stale")
@@ -321,6 +338,7 @@ class Window:
         self.stats.queued -= count
         self._out.clear()
         self._heard.clear()
+        self._doubted.begin(0.0)
         self._in_turn = False
         return due
 
@@ -351,12 +369,14 @@ class Window:
     def void(self, reason: str, before_s: float, now: float) -> None:
         """Send no frame that was heard before `before_s`; count it by `reason`, and know its copies.
 
-        Only a frame that came with an envelope still goes to trunks: a receiver that has it there knows its
-        key.
+        Only a frame that came with an envelope still goes to trunks, unless it turns out that it was there: a
+        receiver that has it knows its key.
         """
+        self._doubted.begin(now + self.age_s)
         for noted in takewhile(lambda noted: noted.heard_s <= before_s, self._heard.in_order()):
             if noted.named and noted.due & self._sides.trunks:
                 noted.due &= self._sides.trunks
+                self._doubted.add(noted)
                 continue
             if noted.due:
                 self._settle(reason)

@@ -96,3 +96,28 @@ async def test_a_broker_that_is_not_seen_to_start_is_in_reach_all_the_same(
     assert not rig.brokers_heard()
     gateways[1].brokers = ["up", "up"]
     assert rig.brokers_heard()
+
+
+async def test_what_comes_back_or_twice_of_between_two_faults_counts_at_the_next_one() -> None:
+    near, far = Notes(1), Notes(2)
+    load = Load(near, far, 1)
+
+    def sends(count: int) -> None:
+        for source, sink in ((near, far), (far, near)):
+            source.sent += [0.0] * count
+            sink.heard |= {number: [0.0] for number in range(len(source.sent))}
+
+    sends(2)
+    first = load.mark()
+    sends(2)
+    outcomes = [await load.account("kill", first, 0.0)]
+    sends(3)
+    second = load.mark()
+    sends(2)
+    outcomes.append(await load.account("kill", second, 0.0))
+    near.note(1, 1, 1.0)  # before the first fault, when all began
+    for number in (3, 5, 8):
+        near.note(1, number, 1.0)
+        far.note(1, number, 1.0)
+    load.recount()
+    assert [(one.sent, one.strays, one.doubled) for one in outcomes] == [(4, 1, 1), (4, 2, 2)]

@@ -56,7 +56,7 @@ class Station(Pipe):
         self.link, self.stats, self.hub = name, Stats(), _Ear(name)
         self.sent: dict[Key, float] = {}
         self.heard: dict[Key, list[float]] = {}
-        self.broken = self.remembered = self.strange = 0
+        self.broken = self.remembered = self.strange = self._returned = 0
         self.digest = hashlib.sha256()
         self._number, self._next, self._seen = number, 0, Seen()
         self._envelopes = Random(f"envelopes {number}").getrandbits(32) if enveloped else 0
@@ -92,6 +92,7 @@ class Station(Pipe):
                 self.strange += 1
             elif found[0] is not None and self._knows(found[0]):
                 self.remembered += 1
+                self._returned += found[0].origin == self._envelopes
             else:
                 self._hear(found[1])
 
@@ -111,6 +112,12 @@ class Station(Pipe):
         now = self._loop.time()
         self.heard.setdefault(Key(word, NAMES[station], number), []).append(now)
         self.digest.update(f"{now:.9f} {word} {station} {number}\n".encode())
+
+    def take_returned(self) -> int:
+        """Return how many of its own envelopes have come back since the last call. It knows them, as an
+        appliance would; a smaller device may not."""
+        found, self._returned = self._returned, 0
+        return found
 
     def forget(self, before_s: float) -> None:
         """Forget the frames that were sent, and those that were heard last, before a time."""

@@ -156,7 +156,8 @@ class Drill(Faults[[Program, Program, str], None]):
         return self.stations[BRIDGES[key.word] if key.sender == "hall-c" else "hall-c"]
 
     def _outcome(self, kind: str, bridge: str, keys: list[Key]) -> Outcome:
-        made = Outcome(kind, bridge, len(keys), keys=keys)
+        returned = self.stations[BRIDGES[bridge]].take_returned()
+        made = Outcome(kind, bridge, len(keys), echoed=returned, keys=keys)
         for key in keys:
             times = self._receiver(key).heard.get(key)
             made.lost += not times

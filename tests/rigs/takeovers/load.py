@@ -115,14 +115,20 @@ class Load:
         return outcome
 
     def recount(self) -> None:
-        """Count the duplicates and echoes so far, by the fault during which they were sent."""
+        """Count the duplicates and echoes so far, by the fault in which they were sent, or the next one."""
+        begun = [first for _, _, first, _ in self._accounts[0][1]] if self._accounts else []
         for outcome, ways in self._accounts:
             outcome.doubled = outcome.strays = 0
             outcome.copies = []
-            for source, sink, first, last in ways:
-                for number in range(first, last):
-                    first_s, *again = sink.heard.get(number, [0.0])
-                    outcome.doubled += len(again)
-                    outcome.strays += source.strays.get(number, 0)
-                    late = (f"{source.token}:{number} after {1000 * (at - first_s):.0f} ms" for at in again)
-                    outcome.copies += late
+            for number, (source, sink, _, last) in enumerate(ways):
+                _count_again(outcome, source, sink, range(begun[number], last))
+                begun[number] = last
+
+
+def _count_again(outcome: Outcome, source: Notes, sink: Notes, numbers: range) -> None:
+    """Add what came twice or back of some frames to an outcome."""
+    for number in numbers:
+        first_s, *again = sink.heard.get(number, [0.0])
+        outcome.doubled += len(again)
+        outcome.strays += source.strays.get(number, 0)
+        outcome.copies += (f"{source.token}:{number} after {1000 * (at - first_s):.0f} ms" for at in again)
