@@ -4,12 +4,12 @@ The number of a process is no name of its own: each container begins to count at
 into one directory.
 """
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from secrets import token_hex
 from typing import Final
 
 ABANDONED_S: Final = 86_400.0
@@ -28,7 +28,7 @@ def partial_of(path: Path) -> Path:
         with suppress(OSError):  # another process has deleted it, or we may not
             if time.time() - left.lstat().st_mtime > ABANDONED_S:
                 left.unlink()
-    return path.with_name(f"{start}{token_hex(_OWN_BYTES)}.tmp")
+    return path.with_name(f"{start}{os.urandom(_OWN_BYTES).hex()}.tmp")
 
 
 @contextmanager

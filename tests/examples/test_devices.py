@@ -270,7 +270,7 @@ def test_check_show_and_explain_name_all_of_it(tmp_path: Path) -> None:
     assert f"can come from mqtt 127.0.0.1:{place.broker}, tcp://127.0.0.1:{place.bus}" in checked
     shown = place.do("show", "--values", str(place.file))
     for pattern, (_, unit) in WANTED.items():
-        assert f"{pattern}  {unit}" in shown
+        assert f"{pattern.replace('/GP/', '/TALKER/')}  {unit}" in shown
     for pattern, link in (("gps/GP/GGA/lat", "gps"), ("engine/Engine/Speed", "can")):
         assert place.goes(pattern, link) == [
             "bus plant", f"mqtt 127.0.0.1:{place.broker}", f"listen tcp://127.0.0.1:{place.bus}"
