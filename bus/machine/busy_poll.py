@@ -46,17 +46,22 @@ class BusyPoll:
 
     def __init__(self, limit_us: int = 0, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
-        self._needed, self._slept_s = _FEW, 0.0
+        self._needed, self._slept_s, self._expects = _FEW, 0.0, True
         self.revise(limit_us)
 
     def revise(self, limit_us: int) -> None:
         """Look for another time from now on, in microseconds."""
         self._limit_s, self._trust, self._short = limit_us / 1e6, 0, 0
 
+    def expect_no_answer(self) -> None:
+        """Do not look in the next wait, nor judge by it: for a stream one way it would take a whole core."""
+        self._expects = False
+
     def wait(self, poll: Poll[T], timeout: float | None) -> list[T]:
         """Return the events of `poll`, which waits for some for at most a time in seconds; None: for ever."""
         began_s = now_s = self._clock()
-        looks = self._trust > 0 and began_s - self._slept_s < SPELL_S
+        expects, self._expects = self._expects, True
+        looks = expects and self._trust > 0 and began_s - self._slept_s < SPELL_S
         if looks:
             if ready := poll(0):
                 return ready
@@ -66,7 +71,8 @@ class BusyPoll:
                     self._found()
                     return ready
         ready = poll(None if timeout is None else max(0.0, timeout - (now_s - began_s)))
-        self._waited(began_s, looks, bool(ready))
+        if expects:
+            self._waited(began_s, looks, bool(ready))
         return ready
 
     def _found(self) -> None:

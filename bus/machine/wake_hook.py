@@ -240,6 +240,10 @@ class WakefulLoop(asyncio.SelectorEventLoop):
         """Look for events for up to `limit_us` microseconds from now on; None: as at the start."""
         self._waking.busy.revise(self._busy_poll_us if limit_us is None else limit_us)
 
+    def expect_no_answer(self) -> None:
+        """Sleep the next time without looking: what came last is of a stream one way."""
+        self._waking.busy.expect_no_answer()
+
     def guard(self, function: Guard) -> None:
         """Call `function` at each wake-up."""
         self._waking.guards += (function,)

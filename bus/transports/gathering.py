@@ -20,6 +20,7 @@ WINDOW_BYTES = 64 * 1024
 LARGE_BYTES = 32 * 1024  # a read this large needs no gathering, and a larger window
 LEAST = 24  # messages that come within a wait from a peer quick enough
 LITTLE = 4  # a wait that brought fewer did not pay
+ONE_WAY = 8  # reads in a row between which nothing was written to the peer
 READS = 16  # reads of a run that tell how quick the peer is
 POOR = 4  # waits in a row that did not pay, before gathering ends
 SO_BUF_LOCK = 72  # Linux 5.14: which buffer sizes were set by hand; 0 gives them back to the kernel
@@ -28,16 +29,22 @@ SO_BUF_LOCK = 72  # Linux 5.14: which buffer sizes were set by hand; 0 gives the
 class Gathering:
     """The gathering of one connected socket. Set `spoken` when something is written to the peer."""
 
-    __slots__ = ("_began_s", "_messages", "_poor", "_reads", "_socket", "gathers", "spoken")
+    __slots__ = ("_began_s", "_messages", "_poor", "_reads", "_socket", "_unanswered", "gathers", "spoken")
 
     def __init__(self, sock: Tunable) -> None:
         self._socket = sock
-        self._reads = self._messages = self._poor = 0
+        self._reads = self._messages = self._poor = self._unanswered = 0
         self._began_s = 0.0
         self.gathers = self.spoken = False
 
+    @property
+    def is_one_way(self) -> bool:
+        """Whether the peer goes on without an answer: what it says next answers nothing either."""
+        return self._unanswered >= ONE_WAY
+
     def note(self, read_bytes: int, messages: int) -> bool:
         """Note how much a read brought. Return whether to wait for `WAIT_S` before the next one."""
+        self._unanswered = 0 if self.spoken else self._unanswered + 1
         if self.spoken or read_bytes >= LARGE_BYTES:
             self.spoken, self._reads = False, 0
             if self.gathers:

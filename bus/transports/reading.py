@@ -89,6 +89,11 @@ class Reading:
             self._loop.hush(self._socket)
             self._loop.call_later(WAIT_S, self._look_again, self._loop)
 
+    def expect_no_answer(self) -> None:
+        """Have the loop sleep before the next read, for nothing was said that it would answer."""
+        if isinstance(self._loop, WakefulLoop):
+            self._loop.expect_no_answer()
+
     def _look_again(self, loop: WakefulLoop) -> None:
         self._looks_away = False
         if not self._has_ended and not self._is_paused:

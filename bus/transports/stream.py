@@ -254,8 +254,11 @@ class StreamPipe(Pipe):
             reading.portion.note(read_bytes, thread_time() - began_s)
         if is_much or reading.toil is not None:
             reading.note(decoder)
-        if self._gathering.note(read_bytes, batch.count if batch else 0):
+        gathering = self._gathering
+        if gathering.note(read_bytes, batch.count if batch else 0):
             reading.look_away()
+        elif gathering.is_one_way:
+            reading.expect_no_answer()
 
     def _note_partial(self, partial_bytes: int) -> None:
         """Charge a long message that is not yet whole. Short ones are not charged."""

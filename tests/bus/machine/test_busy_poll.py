@@ -141,6 +141,20 @@ def test_events_that_are_there_at_once_are_no_reason_to_look() -> None:
     assert one.looks == one.sleeps == 0
 
 
+def test_a_stream_one_way_is_slept_for() -> None:
+    """Messages that answer nothing are no reason to look, nor to look less for the dialogue beside them."""
+    one = Machine()
+    for _ in range(1000):
+        one.busy.expect_no_answer()
+        one.wait(SHORT_S)
+    assert one.looks == 0
+    for number in range(1000):
+        if number % 2:
+            one.busy.expect_no_answer()
+        one.wait(SHORT_S)
+    assert 480 <= one.looks <= 500
+
+
 def test_a_peer_on_the_same_core_is_let_run() -> None:
     """It answers soon while the loop sleeps, and not at all while the loop looks."""
     one = Machine()

@@ -12,7 +12,7 @@ from bus.hub import Hub
 from bus.machine.wake_hook import WakefulLoop
 from bus.transports import gathering
 from bus.transports.framing import sp_framing
-from bus.transports.gathering import LARGE_BYTES, POOR, READS, WAIT_S, WINDOW_BYTES, Gathering
+from bus.transports.gathering import LARGE_BYTES, ONE_WAY, POOR, READS, WAIT_S, WINDOW_BYTES, Gathering
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE
@@ -65,6 +65,16 @@ def test_a_dialogue_never_waits_however_quick_it_is(scene: Scene, together: int)
         scene.gathering.spoken = True
 
 
+def test_a_peer_that_goes_on_without_an_answer_speaks_one_way(scene: Scene) -> None:
+    for _ in range(3):
+        for _ in range(ONE_WAY):
+            assert not scene.gathering.is_one_way
+            scene.read(pause_s=60e-6)
+        assert scene.gathering.is_one_way
+        scene.gathering.spoken = True
+        scene.read()
+
+
 def test_a_stream_waits_after_a_run_and_goes_on_while_it_pays(scene: Scene) -> None:
     assert scene.stream(READS) == 0
     assert scene.read()
@@ -100,9 +110,14 @@ class Clocked(WakefulLoop):
     """The loop of a gateway, whose clock the test sets. It does not wait."""
 
     now_s = 100.0
+    unasked = 0  # reads after which no answer was expected
 
     def time(self) -> float:
         return self.now_s
+
+    def expect_no_answer(self) -> None:
+        self.unasked += 1
+        super().expect_no_answer()
 
     def turns(self, count: int = 3) -> None:
         for _ in range(count):
@@ -208,6 +223,14 @@ def test_a_dialogue_at_full_speed_never_waits(both: list[Peer], loop: Clocked, e
         answering.say(b"answer %d" % n)
         loop.turns()
         assert ear.heard[-2:] == [b"ask %d" % n, b"answer %d" % n]
+    assert not loop.unasked
+
+
+def test_the_loop_expects_no_answer_after_a_read_of_a_stream(both: list[Peer], loop: Clocked) -> None:
+    for n in range(2 * ONE_WAY):
+        both[0].say(b"stream %d" % n)
+        loop.turns(1)
+    assert ONE_WAY <= loop.unasked <= ONE_WAY + 2
 
 
 def test_a_pipe_that_is_closed_or_paused_while_messages_gather_reads_nothing(
