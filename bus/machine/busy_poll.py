@@ -59,6 +59,8 @@ class BusyPoll:
 
     def wait(self, poll: Poll[T], timeout: float | None) -> list[T]:
         """Return the events of `poll`, which waits for some for at most a time in seconds; None: for ever."""
+        if not self._limit_s:
+            return poll(timeout)
         began_s = now_s = self._clock()
         expects, self._expects = self._expects, True
         looks = expects and self._trust > 0 and began_s - self._slept_s < SPELL_S
@@ -84,7 +86,7 @@ class BusyPoll:
     def _waited(self, began_s: float, looked: bool, heard: bool) -> None:
         """Take note of a wait in which no look found events: they came later, or if not `heard` a timer."""
         now_s = self._clock()
-        if not self._limit_s or now_s - began_s < _AT_ONCE_S:
+        if now_s - began_s < _AT_ONCE_S:
             return
         self._slept_s = now_s
         if looked:
