@@ -11,7 +11,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,11 +57,11 @@ def frames(count: int, seed: int = 1) -> Iterator[Frames]:
         yield Frames(times, channel, flags, ids, sizes, none, flags, data, ["can0", "can1"])
 
 
-def make(path: Path, key: str, count: int) -> None:
-    """Write a file of a format."""
+def make(path: Path, key: str, parts: Iterable[Frames]) -> None:
+    """Write frames as a file of a format."""
     with path.open("wb") as file:
         output = BY_KEY[key].output(file, {})
-        for part in frames(count):
+        for part in parts:
             output.add(part)
         output.close()
 
@@ -92,7 +92,7 @@ def table(keys: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
     with TemporaryDirectory() as place:
         for key, count in product(keys, counts):
             path = Path(place, f"log{next(iter(BY_KEY[key].suffixes), '.pcapng')}")
-            make(path, key, count)
+            make(path, key, frames(count))
             cost, size = measured(path, Path(place, f"{key}-{count}")), path.stat().st_size / count
             rates = f"{cost.wall:,.0f} | {cost.cpu:,.0f} | {cost.memory_mib:.0f}"
             yield f"| {key} | {count:,} | {rates} | {size:.0f} |"

@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks import sections, signals, trees
 from benchmarks.command import Command, run_as_command
+from benchmarks.field_files import make
 from benchmarks.report import machine
 from benchmarks.trees import Used
 from capture.files import listed
-from capture.formats.table import BY_KEY
 from capture.frames import Frames
 
 FORMATS: Final = {"candump": ".log", "can-pcapng": ".pcapng"}
@@ -41,15 +41,6 @@ def frames(count: int) -> Iterator[Frames]:
         sizes, flags = np.full(some, 8, np.uint8), none.astype(np.bool_)
         times = signals.START_NS + np.arange(first, first + some) * signals.EVERY_NS
         yield Frames(times, none.astype(np.int64), flags, identifiers, sizes, none, flags, data, ["can0"])
-
-
-def write(path: Path, key: str, count: int) -> None:
-    """Write a log of so many frames."""
-    with path.open("wb") as file:
-        output = BY_KEY[key].output(file, {})
-        for part in frames(count):
-            output.add(part)
-        output.close()
 
 
 def imported(log: Path, root: Path) -> Used:
@@ -85,7 +76,7 @@ def measure(where: Path, options: Any) -> Iterator[str]:
     log, root, database = where / f"drive{FORMATS[key]}", where / f"of-{key}", where / "drive.dbc"
     database.write_text(signals.source())
     if not log.exists():
-        write(log, key, 1_000_000 * millions)
+        make(log, key, frames(1_000_000 * millions))
     yield "| what | M frames | M frames/s | of processor | most memory, MiB |"
     yield "|---|---:|---:|---:|---:|"
     if not root.exists():

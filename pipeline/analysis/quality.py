@@ -24,7 +24,7 @@ BACK_NS: Final = 1_000_000_000
 
 _BIN: Final = 64  # rows, for each of which a BIGINT has a bit
 _NUMBERS: Final = f"cast(bit_count(bit_or(shiftleft(1L, cast(cap_seq % {_BIN} as int)))) as bigint)"
-"""How many numbers a bin has. To count them as distinct ones, an engine would keep each row's."""
+"""The count of the numbers in a bin. To count them as distinct ones, an engine would keep each row's."""
 _DAY_NS: Final = 86_400_000_000_000
 _RUN: Final = ("gateway", "boot")
 

@@ -9,6 +9,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from pipeline.engine.jars import cache_directory, needed
@@ -39,6 +40,11 @@ def in_use(java: Java) -> Path | None:
     with suppress(OSError):  # it is not ours, or the place can only be read
         os.utime(made)
     return made
+
+
+def begun(target: Path) -> Path:
+    """Return the path of a file beside an archive that nobody else writes: what Java writes, for `store`."""
+    return target.with_suffix(f".{token_hex(6)}.tmp")
 
 
 def store(written: Path, target: Path) -> None:

@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, BinaryIO, Final
 
 from bus.machine.parents import ending_with_us
 from bus.machine.permissions import write_secret
 from pipeline.engine import java
-from pipeline.engine.archives import archive, store
+from pipeline.engine.archives import archive, begun, store
 from pipeline.engine.jars import unsign
 from pipeline.engine.jvm import GIVES_BACK, START_S, Jvm, point_to
 from pipeline.engine.server import IDLE_S, LOCK, SERVER, USE, Server, load, took
@@ -166,7 +165,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     does, so that the next start is faster."""
     found = java.find()
     target = archive(found)
-    partial = target.with_suffix(f".{token_hex(6)}.tmp") if not target.exists() and _can_archive() else None
+    partial = begun(target) if not target.exists() and _can_archive() else None
     jvm = Jvm(found, memory, quick=True, record=partial, collector=GIVES_BACK)
     try:
         yield jvm

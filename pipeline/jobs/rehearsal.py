@@ -2,13 +2,12 @@
 
 import sys
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from bus.machine.scratch import Scratch
 from pipeline import cache, jobs
 from pipeline.engine import java, resident, session
-from pipeline.engine.archives import archive, store
+from pipeline.engine.archives import archive, begun, store
 from pipeline.engine.choice import Where
 from pipeline.engine.jars import cache_directory, unsign
 from pipeline.engine.jvm import Jvm
@@ -36,7 +35,7 @@ def archive_classes(memory: str) -> int:
             f"{cache_directory()}: no class archive can be put there: {error.strerror}"
         ) from None
     tell(f"Java {found.version} at {found.home}")
-    partial = target.with_suffix(f".{token_hex(6)}.tmp")
+    partial = begun(target)
     try:
         _record(Jvm(found, memory, quick=True, record=partial))
         if not partial.exists():

@@ -10,6 +10,7 @@ pytest.importorskip("cantools")
 pytest.importorskip("pyspark")
 
 from benchmarks import long_drive, signals
+from benchmarks.field_files import make
 from capture.files import listed
 from capture.formats import imports
 from capture.frames import items
@@ -21,7 +22,7 @@ COUNT = 2000
 @pytest.mark.parametrize("key", long_drive.FORMATS)
 def test_each_frame_of_a_log_is_imported(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_drive, "_CHUNK", 300)
-    long_drive.write(tmp_path / "log", key, COUNT)
+    make(tmp_path / "log", key, long_drive.frames(COUNT))
     imports.imported(tmp_path / "log", tmp_path, "car")
     found = [(packet.ts_ns, packet.message.partition(b":")[2]) for packet in read(tmp_path)]
     due = [(part.ts_ns.tolist(), items(part).to_pylist()) for part in long_drive.frames(COUNT)]

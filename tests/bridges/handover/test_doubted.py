@@ -112,6 +112,13 @@ class Site:
                 await asyncio.sleep(0.02)
         await asyncio.sleep(0.1)
 
+    async def hand_over(self) -> None:
+        """Have the second gateway forward, the stations talk once more, and check what they have heard."""
+        self.second.promote()
+        await self.talk(NEAR, FAR)
+        self.check()
+        self.close()
+
     def check(self) -> None:
         """Check that each station has heard all that the other one said, once, and nothing of its own."""
         for here, there in (self.stations, self.stations[::-1]):
@@ -139,10 +146,7 @@ def test_nothing_comes_back_from_a_gateway_that_heard_one_side_before_the_other(
         assert site.second.gate.noted().keys() <= {"waiting", "heard"}
         assert site.second.gate.noted()["waiting"] == 0
         site.first.close()
-        site.second.promote()
-        await site.talk(NEAR, FAR)
-        site.check()
-        site.close()
+        await site.hand_over()
 
     run(scenario())
 
@@ -160,10 +164,7 @@ def test_what_nobody_has_brought_is_sent_though_it_was_heard_before_the_other_si
         await site.second.open(late)
         site.second.gate.blind(asyncio.get_running_loop().time())
         await site.talk(late)  # which tells nothing of the other way
-        site.second.promote()
-        await site.talk(NEAR, FAR)
-        site.check()
-        site.close()
+        await site.hand_over()
 
     run(scenario())
 
