@@ -55,6 +55,7 @@ class WatchedHub(Hub):
         "_case",
         "_histories",
         "_is_idle",
+        "_outer",
         "call_later",
         "chance",
         "clock",
@@ -79,10 +80,12 @@ class WatchedHub(Hub):
         self._case: Case | None = None
         self._is_idle = True
         self._histories: dict[Pipe, PipeHistory] = {}
+        self._outer = 0
 
     def attach(self, pipe: Pipe) -> None:
         super().attach(pipe)
         self._histories[pipe] = PipeHistory(next(_arrivals))
+        self._outer += _is_outer(pipe)
 
     def inherit(self, old: Hub, rename: Callable[[str], str]) -> None:
         """Continue the counts of another hub; look for loops anew."""
@@ -96,7 +99,8 @@ class WatchedHub(Hub):
         if self._case is not None:
             self._case.leave(pipe)
         super().detach(pipe)
-        self._histories.pop(pipe, None)
+        if self._histories.pop(pipe, None) is not None:
+            self._outer -= _is_outer(pipe)
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
     @property
@@ -116,7 +120,7 @@ class WatchedHub(Hub):
         if origin is None or not batch.count:
             return self.pass_on(batch, origin)
         if self._is_idle:
-            if origin.is_watched:
+            if origin.is_watched or self._outer < 2:  # a ring takes two, or passes a hub that looks at it
                 return Hub.publish(self, batch, origin)
             suspect = self._look(batch, origin, self.clock())
             if suspect is None or not self._suspects(suspect, batch):
@@ -352,6 +356,11 @@ class WatchedHub(Hub):
         self.pipes += (cut.pipe,)
         history = self._histories[cut.pipe]
         history.hold_down_s, history.opened_s = cut.hold_down_s, now
+
+
+def _is_outer(pipe: Pipe) -> bool:
+    """Return whether a ring may go by a pipe that no other hub of this process looks at."""
+    return not (pipe.is_watched or pipe.is_leaf)
 
 
 def _content(message: Buffer) -> Buffer:

@@ -15,7 +15,7 @@ from bus.watch.watched import WatchedHub, _copies, _first
 from bus.wire.batch import Batch, Frames, from_payloads
 from bus.wire.envelope import Envelope, wrap
 from devices.raw import RawDevice
-from tests.bus.watch.watched_support import COPIES, X
+from tests.bus.watch.watched_support import COPIES, Leaf, X
 from tests.helpers.nets import Net
 from tests.helpers.peers import Ear, until
 
@@ -275,10 +275,6 @@ def test_a_new_envelope_in_every_lap_does_not_hide_the_frame() -> None:
     for sequence in range(64):
         ears[sequence % 2].say(wrap(X, Envelope(1, sequence)))
     assert len(ears[2].heard) < 64
-
-
-class Leaf(Ear):
-    is_leaf = True
 
 
 def test_a_service_of_this_process_is_in_no_ring_and_is_never_held() -> None:

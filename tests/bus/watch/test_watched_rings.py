@@ -1,6 +1,7 @@
 """Rings of watched hubs in virtual time: they are cut at one place, and nowhere more."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,8 +13,21 @@ from bus.watch.rings import HOLD_DOWN_S
 from bus.watch.watched import WatchedHub
 from bus.wire.batch import from_payloads
 from bus.wire.frame import pack
-from tests.bus.watch.watched_support import ACK, COPIES, Make, X, canaries, copies, numbered, run, same, seen
+from tests.bus.watch.watched_support import (
+    ACK,
+    COPIES,
+    Leaf,
+    Make,
+    X,
+    canaries,
+    copies,
+    numbered,
+    run,
+    same,
+    seen,
+)
 from tests.helpers.nets import HubEnd, Net, Process, Program, processes, ring, wire
+from tests.helpers.peers import Ear
 
 RINGS: dict[str, Callable[[int], Net]] = {}
 
@@ -47,19 +61,24 @@ def parallel_links(seed: int) -> Net:
     return net
 
 
-def joined(seed: int) -> Net:
-    """Return a ring of a bus, a bridge that is joined to it in one process, and another hub."""
+def joined(seed: int, lines: int = 1) -> Net:
+    """Return a bus, and a bridge that joins it in one process to another hub by so many lines: a ring.
+
+    By one line, the ring is closed between the bus and the hub; by two, between the bridge and the hub.
+    """
     net = Net(seed)
     process = Process(net)
     bus, other = net.hub("bus", process=process), net.hub("other", is_watched=False)
     bridge = Bridge("bridge", 1, clock=lambda: net.now)
     bridge.call_later, bridge.chance = process.call_later, net.chance
     net.hubs.append(bridge)
-    sides = bridge.side("0 bus"), bridge.side("1 out")
-    join(bus, sides[0])
-    processes[id(sides[1])] = process
-    wire(net, sides[1], other)
-    wire(net, other, bus)
+    join(bus, bridge.side("0 bus"))
+    for number in range(lines):
+        side = bridge.side(f"{number + 1} out")
+        processes[id(side)] = process
+        wire(net, side, other)
+    if lines == 1:
+        wire(net, other, bus)
     Program(net, bus)
     Program(net, other)
     return net
@@ -67,6 +86,7 @@ def joined(seed: int) -> Net:
 
 RINGS |= {
     "a bus and its bridge": joined,
+    "two lines of a bridge": partial(joined, lines=2),
     "three": ring_net(),
     "two": ring_net(2),
     "seven": ring_net(7),
@@ -78,22 +98,43 @@ RINGS |= {
 }
 
 
-def test_what_comes_by_a_bus_was_looked_at_there_and_is_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = dict[str, int]()
-    net = joined(0)
-    for hub in net.watched():
-        look = hub.watch.look
+def noted_looks(monkeypatch: pytest.MonkeyPatch, hub: WatchedHub) -> list[bytes]:
+    """Return a list that gets all that a hub looks at from now on."""
+    looked, look = list[bytes](), hub.watch.look
 
-        def counted(*rest: Any, look: Any = look, name: str = hub.name) -> Any:
-            looks[name] = looks.get(name, 0) + 1
-            return look(*rest)
+    def noted(message: bytes, *rest: Any) -> Any:
+        looked.append(bytes(message))
+        return look(message, *rest)
 
-        monkeypatch.setattr(hub.watch, "look", counted)
-    bus, _, bridge = net.hubs
+    monkeypatch.setattr(hub.watch, "look", noted)
+    return looked
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_a_bridge_of_one_line_leaves_it_to_its_bus_to_look(
+    monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    bus, bridge = joined(0, lines).watched()
+    looks = noted_looks(monkeypatch, bridge)
     bus.publish(from_payloads([X]), bus.pipes[-1])
-    assert looks == {"bus": 1}
+    assert looks == []
     bridge.publish(from_payloads([ACK]), bridge.pipes[-1])
-    assert looks == {"bus": 2, "bridge": 1}
+    assert looks == [ACK] * (lines - 1)
+
+
+def test_a_hub_looks_while_two_of_its_pipes_may_be_in_a_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = WatchedHub("hub")
+    looks, one = noted_looks(monkeypatch, hub), Ear(hub)
+    Leaf(hub)
+    one.say(X)
+    assert looks == []
+    for number in range(1, 4):
+        other = Ear(hub)
+        one.say(X)
+        other.close()
+        other.close()
+        one.say(ACK)
+        assert looks == [X] * number
 
 
 @pytest.mark.parametrize("make", [numbered, run(50)], ids=["single", "runs"])

@@ -6,10 +6,17 @@ from collections.abc import Callable, Iterable
 from bus.watch.canaries import is_canary
 from bus.wire.frame import pack
 from tests.helpers.nets import Net, Program
+from tests.helpers.peers import Ear
 
 X, ACK = pack(1, (7,), b"21.5"), pack(1, (8,), b"ok")
 COPIES = 100
 Make = Callable[[int], Iterable[bytes]]
+
+
+class Leaf(Ear):
+    """A pipe to a service of this process."""
+
+    is_leaf = True
 
 
 def numbered(number: int) -> list[bytes]:
