@@ -20,7 +20,7 @@ from bus import events
 from bus.quantity.quantity import Quantity
 from bus.wire.pattern import token
 from capture.schema import Kind
-from pipeline.signals import forms
+from pipeline.signals import forms, nmea
 from pipeline.signals.blocks import Block, Moments, block_of, described, strangers, valued
 from pipeline.signals.databases import Tokens
 from pipeline.signals.ends import ends_with
@@ -45,6 +45,7 @@ class Reader:
         self.wanted = wanted
         self._decoders = dict[tuple[str, Tokens | None], Decoder | None]()
         self._patterns = dict[Tokens, tuple[str, str, str]]()
+        self._parted = wanted.names.parted
         self._joiners = defaultdict[tuple[str, RowPlace, str], Joiner](lambda: Joiner({}))
 
     def blocks(self, batch: pa.RecordBatch, gateway: str) -> Iterator[Block]:
@@ -228,4 +229,5 @@ class Reader:
         if form:
             yield form, np.arange(len(data))
         else:
-            yield from forms.divided(data)
+            is_parted = nmea.is_parted(tokens, self._parted)
+            yield from (found for found in forms.divided(data) if not (is_parted and found[0] == "nmea"))

@@ -1,6 +1,7 @@
 """A batch of rows becomes the series of its signals, of CAN frames and of other data."""
 
 import struct
+from collections import Counter
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,17 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
 from bridges.items import EXTENDED
+from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.nmea.sentences import checksum
+from bridges.protocols.nmea.translator import NmeaTranslator
+from bridges.protocols.translator import Wire
+from bus.ledger import Stats
+from bus.names import Names
 from bus.quantity.known import Quantities
 from bus.quantity.quantity import Quantity
+from bus.wire.frame import unpack
 from bus.wire.notation import pattern_of
+from bus.wire.pattern import hexadecimal
 from capture.schema import Kind
 from pipeline.errors import PipelineError
 from pipeline.signals.blocks import Block
@@ -243,6 +252,19 @@ def test_a_sentence_is_not_named_twice() -> None:
     rows = [Seen(1, "gps/GP/GGA", DATA["a position"][0]), Seen(2, "gps/GP/GGA", b"$PXYZ,5,on")]
     found = shown(blocks_of(rows, Wanted()))
     assert {"gps/GP/GGA/lat", "gps/GP/GGA/XYZ.1"} <= found.keys()
+
+
+@pytest.mark.parametrize("form", ["text", "json", ""])
+def test_a_value_that_a_gateway_says_beside_its_sentence_counts_once(form: Any) -> None:
+    record = Nmea(root=("gps",), values=bool(form), form=form or "text")
+    bodies = (b"GPGGA,123519,4807.038,S,01131.000,E,1,08,0.9,545.4,M,46.9,M,,", b"GPXYZ,5,on", b"PUBX,00,1")
+    line = b"".join(b"$%b*%02X\r\n" % (body, checksum(body)) for body in bodies)
+    frames = NmeaTranslator(record, Wire("gps", "bytes", Stats())).receive([line], 1.0)
+    seen = [Seen(1, "/".join(map(hexadecimal, one.tokens)), one.data) for one in map(unpack, frames)]
+    reader = Reader(Wanted(names=Names([*record.names(), "gps", "XYZ", "UBX"])))
+    found = Counter(one.name for one in reader.blocks(batch_of(seen), "gw-a") for _ in one.ts_ns)
+    assert {"gps/GP/GGA/lat", "gps/GP/GGA/quality", "gps/GP/XYZ/1", "gps/P/UBX/1"} <= found.keys()
+    assert set(found.values()) == {1}
 
 
 def test_data_of_one_pattern_that_are_not_alike_keep_what_each_says() -> None:
