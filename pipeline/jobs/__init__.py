@@ -3,7 +3,8 @@ here.
 
 `record` says what a record holds, and `ranges` which numbers an option takes; `runner` runs a job by its
 record, on a capture of which `opening` takes care, and `words` tell an engine's errors; `rehearsal` runs
-small jobs ahead of time, so that Java knows their classes. `asked` finds signals by the names in a command.
+small jobs ahead of time, so that Java knows their classes. `asked` finds signals by the names in a command,
+and `statements` which statements of SQL only read.
 """
 
 from collections.abc import Iterator

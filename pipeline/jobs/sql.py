@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bus.text import nearest, plain
 from pipeline.cache import writes_down
 from pipeline.errors import PipelineError, cause_of
-from pipeline.jobs import audit, signals
+from pipeline.jobs import audit, signals, statements
 from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, option
 from pipeline.output import objects
@@ -30,20 +30,8 @@ _DOUBLED: Final = re.compile(
 _NOT_FOUND: Final = re.compile(
     r"TABLE_OR_VIEW_NOT_FOUND\] (?:The table or view (.+?) cannot be|Table or view not found: (.+))"
 )
-_STORES: Final = re.compile(
-    r"(?>(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*)"
-    r"(?:CREATE\s+(?!(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?TEMP(?:ORARY)?\b)|REPLACE\s+TABLE\b"
-    r"|INSERT\s+(?!OVERWRITE\s+(?:LOCAL\s+)?DIRECTORY\b))",
-    re.IGNORECASE | re.DOTALL,
-)
-"""The begin of a statement by which Spark stores something in a place of its own."""
 _PROMPT: Final = "sql> "
 _MORE: Final = "...> "
-_READS: Final = (
-    "sql stores no tables: they would be in spark-warehouse, wherever Spark was started. CREATE TEMPORARY "
-    "VIEW lasts as long as the shell, and INSERT OVERWRITE DIRECTORY '/PATH' USING parquet SELECT ... writes "
-    "to that place"
-)
 
 
 class Shell:
@@ -55,16 +43,16 @@ class Shell:
 
     def answer(self, query: str) -> "DataFrame":
         """Return the answer to a query. Raises what the engine does, and `PipelineError`; also for one that
-        would leave tables in the directory in which the engine was started."""
-        if _STORES.match(query):
-            raise PipelineError(_READS)
+        would store or change tables."""
         for view in VIEWS:
             if view not in self._made and _names(view, query):
                 _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
                 self._made.add(view)
         spark = self._capture.spark
+        statement = _with_quotes(query) if writes_down(spark) else query
+        statements.check(spark, statement)
         with _views_named():
-            return _shown(spark.sql(_with_quotes(query) if writes_down(spark) else query))
+            return _shown(spark.sql(statement))
 
     def show(self, query: str) -> None:
         """Print the answer to a query."""
@@ -109,14 +97,16 @@ def _escaped(found: re.Match[str]) -> str:
 
 def _shown(frame: "DataFrame") -> "DataFrame":
     """Return an answer with a name for each column, and times in UTC: without a zone, or Python would show
-    them in that of this machine."""
+    them in that of this machine. Sail counts without a sign, which Python's Spark does not take."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import TimestampType
+    from pyspark.sql.types import IntegralType, TimestampType
 
     named = frame.toDF(*_apart(frame.columns))
-    zoned = [field.name for field in named.schema.fields if isinstance(field.dataType, TimestampType)]
-    bare = {name: F.col(f"`{name.replace('`', '``')}`").cast("timestamp_ntz") for name in zoned}
-    return named.withColumns(bare) if bare else named
+    types = {field.name: field.dataType for field in named.schema.fields}
+    shown = {name: "timestamp_ntz" for name, kind in types.items() if isinstance(kind, TimestampType)}
+    shown |= {name: kind.simpleString() for name, kind in types.items() if isinstance(kind, IntegralType)}
+    made = {name: F.col(f"`{name.replace('`', '``')}`").cast(kind) for name, kind in shown.items()}
+    return named.withColumns(made) if made else named
 
 
 def _apart(columns: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
-from pipeline.jobs.sql import VIEWS, Shell
+from pipeline.jobs.sql import VIEWS
 from pipeline.output.tables import Progress
 from tests.bridges.protocols.dbc.dbc_support import CAR, written
 from tests.helpers import ROOT
@@ -165,39 +165,15 @@ def test_a_view_that_is_not_there_is_named_with_those_that_are(spark: "SparkSess
         assert str(told.value) == text
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "CREATE TABLE t AS SELECT 1 AS a",
-        "create or replace table t (a int)",
-        "REPLACE TABLE t AS SELECT 1",
-        "-- a note\n/* and\nanother */ CREATE DATABASE d",
-        "CREATE VIEW v AS SELECT 1",
-        "INSERT INTO t SELECT 1",
-        "insert overwrite table t select 1",
-        " CREATE EXTERNAL TABLE t (a int)",
-    ],
-)
-def test_nothing_is_stored_where_nobody_looks_for_it(query: str) -> None:
-    """A table was in `spark-warehouse`, in the directory in which the command ran."""
-    with pytest.raises(PipelineError, match=r"sql stores no tables: .* CREATE TEMPORARY VIEW"):
-        Shell(JOB.parsed("x"), None).answer(query)  # type: ignore[arg-type]  # no engine is asked
+@pytest.mark.engines(SPARK, SAIL)
+def test_a_query_writes_to_the_directory_that_it_names(
+    spark: "SparkSession", root: Path, tmp_path: Path
+) -> None:
+    query = f"INSERT OVERWRITE /*x*/ DIRECTORY '{tmp_path}/out' USING parquet SELECT bus FROM frames"
+    assert run(spark, root, "-e", query) == 0
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 8
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "CREATE TEMPORARY VIEW v AS SELECT 1",
-        "create or replace temp view v as select 1",
-        "SELECT 1 AS create",
-        "CREATE GLOBAL TEMP VIEW v AS SELECT 1",
-        "INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1",
-        "INSERT OVERWRITE DIRECTORY '/x' USING parquet SELECT 1",
-        "SHOW CREATE TABLE frames",
-        "SELECT 'INSERT INTO'",
-        pytest.param("/* a note */\n" * 60 + "SELECT 1", id="notes"),  # each doubled the time of the look
-    ],
-)
-def test_what_stores_nothing_or_says_where_is_asked(query: str) -> None:
-    with pytest.raises(AttributeError):  # there is no engine, and it is asked
-        Shell(JOB.parsed("x"), None).answer(query)  # type: ignore[arg-type]
+def test_a_query_that_would_store_a_table_is_refused(spark: "SparkSession", root: Path) -> None:
+    with pytest.raises(PipelineError, match="sql stores no tables"):
+        run(spark, root, "-e", "CREATE/**/TABLE t AS SELECT bus FROM frames")
