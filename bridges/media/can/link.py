@@ -10,7 +10,7 @@ from bridges.items import EXTENDED
 from bridges.media.can.codec import RESERVED, SERVICE, can_id, subject_mask
 from bridges.media.can.echo import Echoes
 from bridges.media.can.heartbeat import Heartbeat
-from bridges.media.can.interfaces import explained
+from bridges.media.can.interfaces import classic, explained
 from bridges.media.can.library import open_bus, python_can
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import LISTENING, Can
@@ -121,6 +121,15 @@ class CanBus(DeviceLink[D]):
             raise LinkError(f"{self.name}: {text}")
         super().open(hub, loop)
 
+    def _classic(self) -> str:
+        """Return that the interface carries no FD frames, but we send some, and what to do; "" if it does.
+
+        It can change only while the interface is down, so it is asked at each opening.
+        """
+        options = self.options
+        is_wanted = options.interface == "socketcan" and options.sends_fd and not options.listen_only
+        return classic(str(options.channel)) if is_wanted else ""
+
     def _open_bus(self) -> OpenBus:
         """Open the bus. Runs in a worker thread: it may block and raise any exception."""
         channel, interface = str(self.options.channel), self.options.interface
@@ -193,6 +202,8 @@ class CanLink(CanBus[OpenBus]):
         return subject_filters(self.options.subjects_of_messages, own)
 
     def _open_device(self) -> OpenBus:
+        if why := self._classic():
+            raise OSError(why)
         return self._open_bus()
 
     def _release(self, device: OpenBus) -> None:

@@ -302,7 +302,8 @@ class Can(Medium):
         yield from self.libraries
         if self.interface == "socketcan":
             yield Sockets("AF_CAN")
-            yield Probe("bridges.media.can.interfaces:trouble", (str(self.channel),))
+            sends_fd = self.sends_fd and not self.listen_only
+            yield Probe("bridges.media.can.interfaces:trouble", (str(self.channel), sends_fd))
             if self.listen_only:
                 yield Probe("bridges.media.can.listening:trouble", (str(self.channel),))
         else:

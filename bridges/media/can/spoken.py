@@ -32,10 +32,12 @@ ECHO_S = 10.0
 
 
 class Conversation(NamedTuple):
-    """An open bus, and the translator of what is said there."""
+    """An open bus, and the translator of what is said there. `classic`: that it carries no CAN FD, and
+    what to do; "" if it does."""
 
     bus: OpenBus
     translator: Translator[CanFrame]
+    classic: str
 
 
 class CanSpoken(CanBus[Conversation]):
@@ -67,7 +69,7 @@ class CanSpoken(CanBus[Conversation]):
         return [(one & ~ERROR, mask & ~ERROR) for one, mask in filters]
 
     def _open_device(self) -> Conversation:
-        clock = Clock(self._loop.time, time.time)
+        clock, classic = Clock(self._loop.time, time.time), self._classic()
         wire = Wire(
             self.name,
             "frames",
@@ -76,10 +78,10 @@ class CanSpoken(CanBus[Conversation]):
             may_act=self._may_act,
             names=self.names,
             came_s=clock.came_s,
-            unfit=partial(why_not, self.options.sends_fd, self._subjects),
+            unfit=partial(why_not, self.options.sends_fd and not classic, self._subjects),
         )
         translator = self.protocol.translator(wire)
-        return Conversation(self._open_bus(), translator)
+        return Conversation(self._open_bus(), translator, classic)
 
     def revise(self, other: Link) -> bool:
         """Take over what another link to this bus has; other names take a new opening."""
@@ -101,6 +103,7 @@ class CanSpoken(CanBus[Conversation]):
             self._subjects,
             self.protocol.hears_errors,
             self.strangers,
+            device.classic,
         )
         return CanSpokenPipe(self._shared, port, voice, self._restarter(), context)
 
@@ -129,10 +132,11 @@ class TranslatedVoice(Voice):
         subjects: tuple[int, ...],
         errors: bool,
         strangers: Strangers,
+        classic: str = "",
     ) -> None:
-        self.translator, self._strangers = translator, strangers
+        self.translator, self.classic, self._strangers = translator, classic, strangers
         self._shared, self._subjects, self._errors = shared, subjects, errors
-        self._fd = shared.options.sends_fd
+        self._fd = shared.options.sends_fd and not classic
 
     @property
     def is_free(self) -> bool:  # type: ignore[override]
@@ -264,8 +268,8 @@ class CanSpokenPipe(CanPipe):
 
     @property
     def condition(self) -> str:
-        """The state of the devices in the protocol's own words; "" if it has none."""
-        return self._translator.condition
+        """The state of the devices in the protocol's own words, or that the bus is classic; "" if neither."""
+        return self._translator.condition or self._voice.classic
 
     def start(self) -> None:
         super().start()

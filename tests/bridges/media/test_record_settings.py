@@ -199,7 +199,7 @@ def test_the_time_of_an_i2c_frame_counts_its_envelope_its_crc_and_a_poll_for_eac
 def test_what_a_machine_needs_for_each_medium() -> None:
     assert list(can().needs()) == [
         Sockets("AF_CAN"),
-        Probe("bridges.media.can.interfaces:trouble", ("can0",)),
+        Probe("bridges.media.can.interfaces:trouble", ("can0", True)),
     ]
     slcan = list(can(interface="slcan", channel="/dev/ttyACM0").needs())
     assert slcan[2] == Probe("bridges.media.can.link:unknown", ("slcan",))

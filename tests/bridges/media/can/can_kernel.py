@@ -33,6 +33,7 @@ class Kernel:
         self._carrier = net / "fake0" / "carrier"
         self._carrier.parent.mkdir()
         self.carrier(True)
+        self.mtu(72)
         self.sockets: list[Socket] = []
         self.driver: deque[tuple[Socket, bytes]] = deque()
         self.running = True
@@ -55,6 +56,8 @@ class Kernel:
         return Socket(self)
 
     def send(self, sender: "Socket", raw: bytes) -> None:
+        if len(raw) > self.mtu_bytes:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         if len(self.driver) >= self.txqueuelen:
             raise OSError(errno.ENOBUFS, "No buffer space available")
         self.driver.append((sender, raw))
@@ -90,6 +93,11 @@ class Kernel:
         raw = (classes | ERROR).to_bytes(4, "little") + b"\x08\0\0\0" + bytes(data).ljust(8, b"\0")
         for sock in list(self.sockets):
             sock.deliver(raw, 0)
+
+    def mtu(self, size: int) -> None:
+        """Carry frames of at most `size` bytes: 16 is a classic interface, 72 one of CAN FD."""
+        self.mtu_bytes = size
+        (self._carrier.parent / "mtu").write_text(f"{size}\n")
 
     def carrier(self, there: bool) -> None:
         self._carrier.write_text(f"{there:d}\n")

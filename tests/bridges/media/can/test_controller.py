@@ -1,6 +1,7 @@
 """The states of a CAN controller, with a stand-in for the kernel: bus-off, error-passive, its restart."""
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,24 @@ async def test_a_controller_that_was_off_before_we_came(kernel: Kernel) -> None:
         kernel.carrier(True)
         await until(lambda: kernel.messages == [MESSAGE])
         assert link.condition == "error-active"
+
+
+@pytest.mark.parametrize(
+    ("options", "is_up"), [({}, False), ({"mixed": "classic"}, True), ({"listen_only": True}, True)]
+)
+async def test_a_node_of_fd_waits_for_an_interface_that_carries_it(
+    kernel: Kernel, options: dict[str, Any], is_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridges.media.can.link.trouble", lambda interface: "")
+    hub = Hub()
+    kernel.mtu(16)
+    with link_on(hub, fd=True, **options) as link:
+        await until(lambda: link.state == ("up" if is_up else "waiting"))
+        assert ("run ip link set fake0 down; ip link set fake0 up type can" in link.fault) is not is_up
+        say(hub, None, MESSAGE)
+        assert is_up or link.losses == 0
+        kernel.mtu(72)
+        await until(lambda: link.state == "up")
 
 
 async def test_a_lone_node_sends_nothing_stale_when_another_one_comes(kernel: Kernel) -> None:

@@ -5,13 +5,14 @@ import errno
 import os
 import random
 from asyncio import get_running_loop
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridges.items import EXTENDED
 from bridges.media.can.codec import can_id, segment
-from bridges.media.can.interfaces import explained
+from bridges.media.can.interfaces import classic, explained
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.can.socketcan import pack_frame
@@ -247,6 +248,21 @@ def test_a_fault_says_what_to_do(number: int, advice: str) -> None:
     text = explained(OSError(number, os.strerror(number)), "can7")
     assert text.startswith(f"{os.strerror(number)}: ")
     assert advice in text
+
+
+def test_an_interface_without_a_controller_has_no_bit_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tmp_path / "devices" / "virtual" / "net" / "can7"
+    real.mkdir(parents=True)
+    (tmp_path / "can7").symlink_to(real)
+    monkeypatch.setattr("bridges.media.can.interfaces._NET", tmp_path)
+    down = OSError(errno.ENETDOWN, os.strerror(errno.ENETDOWN))
+    assert explained(down, "can7").endswith("run ip link set can7 up")
+    (real / "mtu").write_text("16")
+    assert "run ip link set can7 down; ip link set can7 mtu 72 up" in classic("can7")
+    (real / "mtu").write_text("72")
+    assert classic("can7") == classic("can8") == ""
 
 
 async def test_the_fault_of_a_link_says_what_to_do() -> None:

@@ -101,6 +101,25 @@ async def test_fd_frames_stay_away_from_a_classic_controller(kernel: Kernel) -> 
         assert link.stats.dropped == {"fd on classic": 2}
 
 
+async def test_an_interface_without_fd_takes_what_it_can_and_is_told_until_it_has_it(kernel: Kernel) -> None:
+    hub = Hub()
+    kernel.mtu(16)
+    with link_on(hub, fd=True) as link:
+        await until(lambda: link.state == "up")
+        said = (message("car/0x1/5", b"x"), message("car/0x1", b"x"), message("car/0x1", b"y"))
+        for one in said:
+            say(hub, None, one)
+        await until(lambda: link.stats.sent == 2)
+        assert (link.stats.dropped, link.losses) == ({"fd on classic": 1}, 0)
+        assert link.condition.startswith("fake0 carries no CAN FD")
+        kernel.mtu(72)
+        kernel.fail(errno.ENETDOWN)
+        await until(lambda: link.losses == 1 and link.state == "up")
+        say(hub, None, *said)
+        await until(lambda: link.stats.sent == 5)
+        assert "FD" not in link.condition
+
+
 @pytest.mark.parametrize(
     ("more", "why"), [({}, "fd on classic"), ({"fd": True}, ""), ({"fd": True, "subjects": (7,)}, "")]
 )
