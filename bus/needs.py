@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from bus.transports.options import Tls
 from bus.urls import HOSTED, WEB_SCHEMES, is_ip, is_wildcard, split_url
+from bus.wire.pem import CERTIFICATE, KEY
 
 
 class Library(NamedTuple):
@@ -77,6 +78,22 @@ class Certificate(NamedTuple):
     cert_file: str
     key_file: str
 
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """The files, each with what it holds."""
+        return (self.cert_file, CERTIFICATE), (self.key_file, KEY)
+
+
+class Authorities(NamedTuple):
+    """A file of PEM with the certificates of authorities."""
+
+    path: str
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """The file, with what it holds."""
+        return ((self.path, CERTIFICATE),)
+
 
 class Lasting(NamedTuple):
     """A file of PEM that lasts: an own certificate, or authorities that are trusted (`trusted`)."""
@@ -129,6 +146,7 @@ Need = (
     | PageToken
     | Secret
     | Certificate
+    | Authorities
     | Lasting
     | Directory
     | Room
@@ -173,6 +191,7 @@ def _scheme_needs(scheme: str, tls: Tls | None) -> Iterator[Need]:
 def proof_needs(tls: Tls) -> Iterator[Need]:
     """Yield what certificates and keys must be, beside readable: in date, of one pair, and secret."""
     if tls.ca_file:
+        yield Authorities(tls.ca_file)
         yield Lasting(tls.ca_file, trusted=True)
     if tls.cert_file:
         yield Lasting(tls.cert_file)

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from appliance.certificates.making import Made
 from bus.errors import BusError, why_of
 from bus.machine.files import PEM_BYTES, read_bytes, replace_bytes, write_new
+from bus.wire.pem import CERTIFICATE, KEY, fault
 
 _FIRST = re.compile(
     rb"-----BEGIN (X509 )?CERTIFICATE-----.*?-----END (X509 )?CERTIFICATE-----\r?\n?", re.DOTALL
@@ -57,7 +58,7 @@ def read(file: str, key_file: str) -> Made:
     """Return a certificate with its key. Raises `BusError`."""
     certificate = read_all(file)[0]
     try:
-        key = serialization.load_pem_private_key(read_bytes(key_file, PEM_BYTES), None)
+        key = serialization.load_pem_private_key(_read(key_file, KEY), None)
     except OSError as error:
         raise BusError(f"{key_file}: cannot read the key: {why_of(error)}") from error
     except (ValueError, TypeError) as error:
@@ -70,8 +71,15 @@ def read(file: str, key_file: str) -> Made:
 def read_all(file: str) -> list[x509.Certificate]:
     """Return the certificates of a file in PEM. Raises `BusError`."""
     try:
-        return x509.load_pem_x509_certificates(read_bytes(file, PEM_BYTES))
+        return x509.load_pem_x509_certificates(_read(file, CERTIFICATE))
     except OSError as error:
         raise BusError(f"{file}: cannot read it: {why_of(error)}") from error
     except ValueError as error:
         raise BusError(f"{file}: this is no certificate in PEM") from error
+
+
+def _read(file: str, holds: str) -> bytes:
+    data = read_bytes(file, PEM_BYTES)
+    if found := fault(data, holds):
+        raise BusError(f"{file} {found}")
+    return data

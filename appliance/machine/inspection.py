@@ -24,6 +24,7 @@ from bus.machine.holders import holder_of_file, holder_of_socket
 from bus.machine.lasting import doubt, span
 from bus.machine.permissions import exposure
 from bus.needs import (
+    Authorities,
     Certificate,
     Device,
     Directory,
@@ -168,16 +169,25 @@ def _key_file(need: KeyFile) -> str:
 
 
 def _certificate(need: Certificate) -> str:
+    if found := _unfinished(need):
+        return found
     with suppress(OSError):  # told by `Readable`
-        try:
-            for path in need:
-                pem(path)
-        except ValueError as error:
-            return str(error)
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*need, password=lambda: b"")
         except ssl.SSLError:
-            return f"{need.key_file} is not the key of {need.cert_file}, or one of them is no PEM file"
+            files = f"{need.key_file} is not the key of {need.cert_file}"
+            return f"{files}, or one of them is damaged, or needs a password"
+    return ""
+
+
+def _unfinished(need: Certificate | Authorities) -> str:
+    try:
+        for path, holds in need.files:
+            pem(path, holds)
+    except OSError:
+        pass  # told by `Readable`
+    except ValueError as error:
+        return str(error)
     return ""
 
 
@@ -256,6 +266,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     PageToken: _page_token,
     Secret: _secret,
     Certificate: _certificate,
+    Authorities: _unfinished,
     Lasting: _lasting,
     Directory: _directory,
     Room: lambda need: lacking_room([need]),

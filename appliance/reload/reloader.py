@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 from appliance.compose import Appliance
@@ -13,7 +14,9 @@ from appliance.process.notify import reloading
 from appliance.reload.outcome import Outcome, Request, restart
 from bus.errors import BusError, TopologyError
 from bus.machine.aside import aside
-from bus.machine.files import NotRegular, check_regular
+from bus.machine.files import NotRegular, check_regular, pem
+from bus.needs import Authorities, Certificate
+from topologies.checks.needs import needs_of
 from topologies.loading.loader import STDIN
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring
@@ -88,8 +91,17 @@ class Reloader:
 
     def _prepare(self) -> Following:
         """Return the reload from the file as it is now, ready to be made."""
-        resolved = resolve(self._read(), self._appliance.gateway)
-        return self._appliance.prepare(resolved)
+        wiring = self._read()
+        self._check_certificates(wiring)
+        return self._appliance.prepare(resolve(wiring, self._appliance.gateway))
+
+    def _check_certificates(self, wiring: Wiring) -> None:
+        """Raise `TopologyError` for a file that somebody is still writing: links go on with the old one."""
+        for _, need in needs_of(wiring, self._appliance.gateway):
+            files = need.files if isinstance(need, Certificate | Authorities) else ()
+            with suppress(OSError):  # the link that needs it says so
+                for path, holds in files:
+                    _whole(path, holds)
 
     def _read(self) -> Wiring:
         if self.file == STDIN:
@@ -113,3 +125,10 @@ class Reloader:
             log.error("reload: %s", line)
         if not outcome.changes and not outcome.failed:
             log.info("reload: nothing differs")
+
+
+def _whole(path: str, holds: str) -> None:
+    try:
+        pem(path, holds)
+    except ValueError as error:
+        raise TopologyError(str(error)) from None

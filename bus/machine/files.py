@@ -17,6 +17,7 @@ from bus.errors import BusError
 from bus.machine.partial import partial_of, replacing
 from bus.machine.touch import touching
 from bus.text import MARK
+from bus.wire.pem import CERTIFICATE, fault
 
 TEXT_BYTES: Final = 1 << 20
 PEM_BYTES: Final = 16 << 20
@@ -113,17 +114,19 @@ def encoding_of(data: bytes) -> str:
     return next((name for mark, name in _OTHER_MARKS.items() if data.startswith(mark)), "")
 
 
-def pem(path: str) -> str:
+def pem(path: str, holds: str = CERTIFICATE) -> str:
     """Return the path of a file of certificates or keys that OpenSSL reads as it is meant.
 
-    OpenSSL passes over a first certificate behind a mark of the byte order, and waits for a pipe. Raises
-    `OSError` or ValueError for such a file.
+    OpenSSL passes over a first certificate behind a mark of the byte order, waits for a pipe, and does not
+    say which file is cut off. Raises `OSError` or ValueError for such a file.
     """
     data = read_bytes(path, PEM_BYTES)
     if found := encoding_of(data):
         raise ValueError(f"{path} is {found}, and PEM is ASCII text")
     if data.startswith(MARK):
         raise ValueError(f"{path} begins with a byte order mark: save it as UTF-8 without BOM")
+    if found := fault(data, holds):
+        raise ValueError(f"{path} {found}")
     return path
 
 

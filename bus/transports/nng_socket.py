@@ -27,6 +27,7 @@ from bus.text import MARK
 from bus.transports.options import MESSAGE_BYTES, Tls
 from bus.urls import split_url
 from bus.wire.batch import Buffer
+from bus.wire.pem import CERTIFICATE, KEY, fault
 
 NOBODY = 0  # never the id of an NNG pipe
 _ffi, _lib = pynng.ffi, pynng.lib
@@ -342,7 +343,7 @@ def _secure(url: str, tls: Tls | None, mode: int, set_option: Callable[..., int]
     try:
         _configure(slot[0], tls or Tls(), mode, parts.hostname or "", url)
         _check(set_option(endpoint, b"tls-config", slot[0]), url)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise error if isinstance(error, LinkError) else LinkError(f"{url}: {error}") from None
     finally:
         _lib.nng_tls_config_free(slot[0])
@@ -353,7 +354,7 @@ def _configure(config: Any, tls: Tls, mode: int, host: str, url: str) -> None:
     if not dials and not tls.cert_file:
         raise LinkError(f"{url}: a TLS listener needs cert_file")
     if tls.cert_file:
-        key = _pem(tls.key_file or tls.cert_file)
+        key = _pem(tls.key_file or tls.cert_file, KEY)
         own = _lib.nng_tls_config_own_cert(config, _pem(tls.cert_file), key, _ffi.NULL)
         _check(own, f"{url}: {tls.cert_file}")
     if dials or tls.require_peer_cert:
@@ -366,9 +367,13 @@ def _configure(config: Any, tls: Tls, mode: int, host: str, url: str) -> None:
         _check(_lib.nng_tls_config_server_name(config, (tls.server_name or host).encode()), url)
 
 
-def _pem(path: str) -> bytes:
-    """Return the bytes of a file of certificates, without a mark of the byte order. Raises `OSError`."""
-    return read_bytes(path, PEM_BYTES).removeprefix(MARK)
+def _pem(path: str, holds: str = CERTIFICATE) -> bytes:
+    """Return the bytes of a file of certificates, without a mark of the byte order. Raises `OSError`, and
+    ValueError if it was not written to its end."""
+    data = read_bytes(path, PEM_BYTES).removeprefix(MARK)
+    if found := fault(data, holds):
+        raise ValueError(f"{path} {found}")
+    return data
 
 
 def _children(stat: Any) -> list[tuple[bytes, Any]]:

@@ -19,6 +19,7 @@ from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.urls import split_url
 from bus.wire.batch import Buffer
+from bus.wire.pem import KEY
 
 if TYPE_CHECKING:
     import ssl
@@ -37,14 +38,14 @@ def context(url: str, tls: Tls, listens: bool) -> "ssl.SSLContext":
     made.options |= ssl.OP_NO_RENEGOTIATION
     if listens:
         made.num_tickets = 0  # nobody resumes a session, so none is kept
-    file = tls.cert_file
+    file = " and ".join(filter(None, (tls.cert_file, tls.key_file)))
     try:
         load_own(made, tls)
         if not listens or tls.require_peer_cert:
-            file = tls.ca_file
+            file = tls.ca_file or ""
             load_authority(made, tls)
     except OSError as error:
-        raise LinkError(f"{url}: {file}: {_words(error)}") from error
+        raise LinkError(f"{url}: {error.filename or file}: {_words(error)}") from error
     except ValueError as error:
         raise LinkError(f"{url}: {error}") from error
     if listens and not tls.cert_file:
@@ -57,7 +58,8 @@ def load_own(made: "ssl.SSLContext", tls: Tls) -> None:
     if not tls.cert_file:
         return
     with touching(tls.cert_file):
-        made.load_cert_chain(pem(tls.cert_file), tls.key_file and pem(tls.key_file), password=lambda: b"")
+        key = pem(tls.key_file or tls.cert_file, KEY)
+        made.load_cert_chain(pem(tls.cert_file), key, password=lambda: b"")
 
 
 def load_authority(made: "ssl.SSLContext", tls: Tls) -> None:
@@ -81,6 +83,8 @@ def _words(error: OSError) -> str:
     """Return the text of an error of TLS, without OpenSSL's numbers and files."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return dated(f"TLS: the certificate is refused: {error.verify_message}")
+    if isinstance(error, ssl.SSLError) and error.reason is None:
+        return "TLS: what it holds cannot be decoded, or needs a password"
     if isinstance(error, ssl.SSLError):
         return dated(f"TLS: {(error.reason or words_of(error)).lower().replace('_', ' ')}")
     return words_of(error)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 from urllib.parse import urlsplit
 
 from bus.key_types import Path, TapName
-from bus.needs import Need, Readable
+from bus.needs import Authorities, Need, Readable
 from bus.schema import Check, Length, Range, Single
 from devices.device import DeviceSpec
 
@@ -78,4 +78,4 @@ class TelemetrySpec(DeviceSpec):
 
     def needs(self) -> Iterator[Need]:
         if self.ca_file is not None:
-            yield Readable(self.ca_file)
+            yield from (Readable(self.ca_file), Authorities(self.ca_file))

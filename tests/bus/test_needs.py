@@ -4,6 +4,7 @@ import pytest
 
 from bus.needs import (
     WEB_LIBRARY,
+    Authorities,
     Certificate,
     Lasting,
     Library,
@@ -64,7 +65,7 @@ def test_a_name_is_looked_up_as_an_ipv4_address_only_where_that_is_said() -> Non
     ("tls", "needs"),
     [
         (Tls(), []),
-        (Tls(ca_file="ca"), [Readable("ca"), Lasting("ca", True)]),
+        (Tls(ca_file="ca"), [Readable("ca"), Authorities("ca"), Lasting("ca", True)]),
         (
             Tls(cert_file="cert"),
             [Readable("cert"), Lasting("cert"), Certificate("cert", "cert"), Secret("cert")],
@@ -73,6 +74,7 @@ def test_a_name_is_looked_up_as_an_ipv4_address_only_where_that_is_said() -> Non
             Tls(ca_file="ca", cert_file="cert", key_file="key"),
             [
                 *map(Readable, ("ca", "cert", "key")),
+                Authorities("ca"),
                 Lasting("ca", True),
                 Lasting("cert"),
                 Certificate("cert", "key"),

@@ -144,7 +144,7 @@ def test_files_of_certificates(tmp_path: Path) -> None:
     other.private_key_pem.write_to_path(files["other"])
     assert trouble(Readable(files["cert"])) == trouble(Certificate(files["cert"], files["key"])) == ""
     assert "is not the key of" in trouble(Certificate(files["cert"], files["other"]))
-    assert "is not the key of" in trouble(Certificate(files["cert"], files["cert"]))
+    assert f"{files['cert']} holds no private key" in trouble(Certificate(files["cert"], files["cert"]))
     missing = str(tmp_path / "missing.pem")
     assert trouble(Readable(missing)).startswith(f"{missing}: No such file or directory: ")
     assert trouble(Certificate(missing, missing)) == "", "that it is missing is told once"

@@ -16,6 +16,8 @@ from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.reload.reloader import Reloader
 from bus.names import table_of
+from tests.helpers.certificates import own_tls
+from tests.helpers.ports import free_port
 from topologies.loading.loader import load
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring, wired
@@ -137,3 +139,22 @@ async def test_a_reload_is_made_for_what_runs_and_for_nothing_else(tmp_path: Pat
         assert appliance.change(one) == []
         with pytest.raises(AssertionError):
             appliance.change(other)
+
+
+async def test_a_certificate_that_is_half_written_changes_nothing(tmp_path: Path) -> None:
+    """The address was closed, and its peers were gone, until the next reload."""
+    tls = own_tls(tmp_path)
+    words = f"cert_file: {tls.cert_file}, ca_file: {tls.ca_file}, require_peer_cert: true"
+    listen = f", {{url: 'tls+tcp://127.0.0.1:{free_port()}', tls: {{{words}}}}}"
+    async with reloading(tmp_path) as (appliance, file, reloader):
+        file.write_text(plant(tmp_path, listen))
+        assert (await reloader.reload()).error == ""
+        for path in filter(None, (tls.cert_file, tls.ca_file)):
+            whole, rows = Path(path).read_bytes(), [(row.link, row.failure) for row in appliance.rows()]
+            Path(path).write_bytes(whole[:-50])
+            outcome = await reloader.reload()
+            assert outcome.error.startswith(f"{path} is cut off: the certificate that begins in line")
+            assert [(row.link, row.failure) for row in appliance.rows()] == rows
+            Path(path).write_bytes(whole)
+            outcome = await reloader.reload()
+            assert (outcome.error, outcome.failed, len(outcome.changes)) == ("", (), 1)

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from appliance.certificates import files
 from appliance.commandline.names import names_of
 from appliance.commands.send import _from_lines
 from appliance.machine.inspection import trouble
@@ -19,10 +21,11 @@ from appliance.web.service import _token
 from bus.errors import BusError, LinkError
 from bus.keys import read_key
 from bus.machine.files import NoText, pem, read_bytes, read_text, replace_bytes, text_of, whole, write_new
-from bus.needs import Certificate, KeyFile, PageToken
+from bus.needs import Authorities, Certificate, KeyFile, PageToken
 from bus.text import MARK
+from bus.transports.nng_socket import NngSocket
 from bus.transports.options import Tls
-from bus.transports.secure import context
+from bus.transports.secure import context, trusting
 from capture.names import read as read_names
 from devices.dbp.proxy import crossing
 from tests.helpers.certificates import own_tls
@@ -141,12 +144,40 @@ def test_another_encoding_is_an_error_with_the_file_and_what_to_do(
     assert said.isprintable()
 
 
+def of_nng(tls: Tls) -> None:
+    with closing(NngSocket()) as made:
+        made.dial("tls+tcp://127.0.0.1:5", tls)
+
+
 PEM: dict[str, Callable[[Tls], object]] = {
     "a listener": lambda tls: context("tls+tcp://127.0.0.1:5", replace(tls, require_peer_cert=True), True),
     "who dials": lambda tls: context("tls+tcp://127.0.0.1:5", tls, False),
     "a proxy": lambda tls: crossing.context(tls, True),
     "a check": lambda tls: says(trouble(Certificate(str(tls.cert_file), str(tls.cert_file)))),
 }
+ALSO: dict[str, Callable[[Tls], object]] = {
+    "a check of authorities": lambda tls: says(trouble(Authorities(str(tls.ca_file)))),
+    "a client of a page": lambda tls: trusting(tls.ca_file),
+    "a program of NNG": of_nng,
+    "the command cert": lambda tls: files.read(str(tls.cert_file), str(tls.cert_file)),
+}
+CUT = r"own\.pem is cut off: the (?:certificate|private key) that begins in line \d+ does not end"
+
+
+@pytest.mark.parametrize("name", PEM | ALSO)
+def test_a_certificate_or_key_that_is_cut_off_is_named(name: str, tmp_path: Path) -> None:
+    """OpenSSL said `pem lib`, and named the certificate where the key was cut off."""
+    tls = own_tls(tmp_path)
+    use, own = (PEM | ALSO)[name], Path(str(tls.cert_file))
+    use(tls)
+    if name in ("a check of authorities", "a client of a page"):
+        tls = replace(tls, ca_file=tls.cert_file)
+    data = own.read_bytes()
+    at = data.index(b"-----BEGIN CERT")
+    for cut in (data[:-300], data[at:] + data[: at - 50]):  # the certificate, the key behind it
+        own.write_bytes(cut)
+        with pytest.raises((BusError, ValueError), match=CUT):
+            use(tls)
 
 
 @pytest.mark.parametrize("name", PEM)
