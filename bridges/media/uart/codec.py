@@ -31,15 +31,14 @@ CODED_BYTES_MAX = WIRE_BYTES_MAX - 2
 
 def cobs_encode(data: bytes) -> bytes:
     """Return `data` in COBS (Cheshire and Baker, 1999): it holds no zeros. Delimiters are not added."""
-    parts: list[bytes] = []
     runs = data.split(b"\0")
+    if len(data) < _RUN:
+        return b"".join([_CODES[len(run)] + run for run in runs])
     last = len(runs) - 1
-    for index, run in enumerate(runs):
-        if len(run) < _RUN:
-            parts += (_CODES[len(run)], run)
-        else:
-            parts.append(_long_run(run, index == last))
-    return b"".join(parts)
+    return b"".join(
+        _CODES[len(run)] + run if len(run) < _RUN else _long_run(run, index == last)
+        for index, run in enumerate(runs)
+    )
 
 
 _CODES = tuple(bytes((size + 1,)) for size in range(_RUN))
