@@ -1,7 +1,8 @@
 """The files of a roll-out on a gateway: the topology, the one before it (`.FILE.before`), and the state.
 
-The state, `.FILE.rollout`, says which roll-out is on trial, or was the last. All are written at once, so a
-cut leaves whole files. `changing` keeps two roll-outs apart.
+The state, `.FILE.rollout`, says which roll-out is on trial, or was the last. While one is on trial, state and
+file of the one before are set aside (`.last`): it is the last again if this one goes back. All are written at
+once, so a cut leaves whole files. `changing` keeps two roll-outs apart.
 """
 
 import fcntl
@@ -12,9 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from bus.machine.digest import sha256_of
 from bus.machine.files import read_bytes, replace_bytes, write_new
+
+_REFUSED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class State:
     """The last roll-out: its `id`, who made it, the hashes of the new file and of that before.
 
     `until_s`, on the clock of `boot`, is when a trial ends; 0 if it was confirmed. `back` is whether the
-    gateway went back from it. `refused` is the id of another one, which was told to go back before it came.
+    gateway went back from it. `refused` has the ids of some others: they failed, or were told to go back
+    before they came.
     """
 
     id: str = ""
@@ -42,6 +47,10 @@ class State:
     def known(self) -> str:
         """The hash of the file that it left here; "" if there was no roll-out."""
         return self.old if self.back else self.new
+
+    def refusing(self, name: str) -> "State":
+        """Return this state, with the id of another roll-out that is refused from now on."""
+        return replace(self, refused=" ".join([*self.refused.split(), name][-_REFUSED:]))
 
     def over(self) -> bool:
         """Return whether a trial has gone on for too long, or the machine started again in it."""
@@ -81,10 +90,7 @@ class Keeper:
 
     def state(self) -> State:
         """Return the state; an empty one if there is none. A file that is none counts as none."""
-        try:
-            return State(**json.loads(read_bytes(self._state)))
-        except (OSError, ValueError, TypeError):
-            return State()
+        return _state_in(self._state)
 
     def keep(self, state: State) -> None:
         """Write the state. Raises `OSError`."""
@@ -96,16 +102,42 @@ class Keeper:
 
         The state is first: until the topology itself is replaced, there is nothing to go back from.
         """
+        if not self.state().trial:
+            self._set_aside()
         self.keep(state)
         put(self.before, read_bytes(self.path))
         replace_bytes(self.path, text)
 
+    def _set_aside(self) -> None:
+        for file in (self.before, self._state):
+            if file.exists():
+                put(_last(file), read_bytes(file))
+            else:
+                _last(file).unlink(missing_ok=True)
+
     def go_back(self) -> None:
-        """Go back from the last roll-out. What somebody wrote by hand meanwhile stays. Raises `OSError`."""
-        state = self.state()
+        """Go back from the last roll-out. What somebody wrote by hand meanwhile stays. Raises `OSError`.
+
+        After a trial it is as if there had been none: the roll-out before is the last again.
+        """
+        state, last = self.state(), _state_in(_last(self._state))
         if self.hash() == state.new:
             replace_bytes(self.path, read_bytes(self.before))
-        self.keep(replace(state, until_s=0.0, back=True))
+        if state.trial and last.id and _last(self.before).exists():
+            put(self.before, read_bytes(_last(self.before)))
+            self.keep(replace(last, refused=state.refused).refusing(state.id))
+        else:
+            self.keep(replace(state, until_s=0.0, back=True))
+        self._forget()
+
+    def confirm(self) -> None:
+        """Keep the roll-out that is on trial. Raises `OSError`."""
+        self.keep(replace(self.state(), until_s=0.0))
+        self._forget()
+
+    def _forget(self) -> None:
+        for file in (self.before, self._state):
+            _last(file).unlink(missing_ok=True)
 
     def end_trial(self) -> str:
         """Go back if a trial is over, as after the machine started again. Raises `OSError`.
@@ -120,6 +152,17 @@ class Keeper:
                 return ""
             self.go_back()
             return state.by or "somebody"
+
+
+def _last(file: Path) -> Path:
+    return file.with_name(f"{file.name}.last")
+
+
+def _state_in(file: Path) -> State:
+    try:
+        return State(**json.loads(read_bytes(file)))
+    except (OSError, ValueError, TypeError):
+        return State()
 
 
 def put(path: Path, data: bytes) -> None:

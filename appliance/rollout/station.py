@@ -90,7 +90,7 @@ class Station:
         if found := self._occupied(asked, present):
             return Answer(found, hash=present)
         state = self._keeper.state()
-        if asked.id in (state.id, state.refused):
+        if asked.id in (state.id, *state.refused.split()):
             is_here = asked.id == state.id and not state.back
             return Answer(f"{self._keeper.path} {_SHARED if is_here else _LATE}", hash=present)
         if present != asked.old:
@@ -126,7 +126,7 @@ class Station:
         state = self._keeper.state()
         if state.id != asked.id or state.back:
             return Answer("its trial is over: it went back by itself", False, self._keeper.hash())
-        self._keeper.keep(replace(state, until_s=0.0))
+        self._keeper.confirm()
         return Answer(touched=True, hash=self._keeper.hash())
 
     def _back(self, asked: Asked) -> Answer:
@@ -134,7 +134,7 @@ class Station:
         state, present = self._keeper.state(), self._keeper.hash()
         if asked.id and state.id != asked.id:
             # Its way may have been cut behind the request to apply it, which then comes later.
-            self._keeper.keep(replace(state, refused=asked.id))
+            self._keeper.keep(state.refusing(asked.id))
             return Answer(hash=present)
         if state.back or not state.id:
             return Answer("" if asked.id else "there is no roll-out to go back from", hash=present)

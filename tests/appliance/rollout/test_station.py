@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ def test_why_there_is_no_status_of_a_process_is_said(
 
 class Bare(Station):
     """A gateway without processes and without a guard."""
+
+    def __init__(self, file: str, gateway: str) -> None:
+        super().__init__(file, gateway)
+        self.file = file
 
     def _guard(self, name: str) -> None:
         pass
@@ -87,7 +92,7 @@ class Guarded(Bare):
         self.guards += (name,)
 
 
-@pytest.mark.parametrize("cut", range(3))
+@pytest.mark.parametrize("cut", range(5))
 def test_a_step_that_is_killed_at_any_write_leaves_what_goes_back_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
@@ -107,12 +112,94 @@ def test_a_step_that_is_killed_at_any_write_leaves_what_goes_back_by_itself(
     assert station.expire("2")
     assert file.read_text() == "second"
     station.do(Asked("back", "gw"))
-    assert file.read_text() in ("first", "second")
+    assert file.read_text() == "first"
     assert station.do(Asked("look", "gw", "3", "me", "third")).error == ""
 
 
 def killed(*_: object) -> None:
     raise Killed
+
+
+class Refusing(Guarded):
+    """A gateway whose reload of the third file fails."""
+
+    def _reload(self) -> list[str]:
+        return ["no"] if self._keeper.path.read_text() == "third" else []
+
+
+def reboot(station: Bare, patch: pytest.MonkeyPatch) -> None:
+    with patch.context() as started:
+        started.setattr("appliance.rollout.keeper.boot_id", lambda: "a later start")
+        assert Keeper(station.file).end_trial() == "me"
+
+
+def expire(station: Bare, patch: pytest.MonkeyPatch) -> None:
+    with patch.context() as later:
+        later.setattr("appliance.rollout.keeper.boot_id", lambda: "a later start")
+        assert station.expire("2")
+
+
+def next_comes(station: Bare, patch: pytest.MonkeyPatch) -> None:
+    """Let the trial be over, and a next roll-out begin before its guard looks."""
+    with patch.context() as later:
+        later.setattr("appliance.rollout.keeper.boot_id", lambda: "a later start")
+        assert station.do(Asked("look", "gw", "3", "me", "fourth")).error == ""
+
+
+FAILURES: dict[str, tuple[type[Guarded], Callable[[Bare, pytest.MonkeyPatch], object]]] = {
+    "it is told to go back": (Guarded, lambda one, _: one.do(Asked("back", "gw", "2"))),
+    "it is told so twice": (Guarded, lambda one, _: [one.do(Asked("back", "gw", "2")) for _ in "12"]),
+    "its reload fails": (Refusing, lambda one, _: one.do(Asked("back", "gw", "2"))),
+    "nobody confirms": (Guarded, expire),
+    "its machine starts again": (Guarded, reboot),
+    "the next one comes": (Guarded, next_comes),
+}
+
+
+@pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize("failure", FAILURES)
+def test_after_a_roll_out_that_failed_one_can_go_back_from_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str, forced: bool
+) -> None:
+    """There was `no roll-out to go back from`."""
+    kind, fail = FAILURES[failure]
+    file, station = tmp_path / "plant.yaml", kind(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for step in ("look", "apply", "confirm"):
+        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    present = "second"
+    if forced and failure != "the next one comes":
+        file.write_text(present := "by hand")
+    for step in ("look", "apply"):
+        asked = Asked(step, "gw", "2", "me", "third", hash_of(present.encode()), force=True)
+        station.do(asked)
+    fail(station, monkeypatch)
+    assert file.read_text() == present
+    assert "has gone back" in station.do(asked).error
+    assert station.do(Asked("back", "gw", by="me", force=True)).error == ""
+    assert file.read_text() == ("first" if present == "second" else present)
+    assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".last")] == []
+
+
+@pytest.mark.parametrize("cut", range(3))
+def test_a_way_back_that_is_killed_at_any_write_is_gone_to_its_end_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for number, text, old in (("1", "second", b"first"), ("2", "third", b"second")):
+        for step in ("look", "apply", "confirm")[: 4 - int(number)]:
+            assert station.do(Asked(step, "gw", number, "me", text, hash_of(old))).error == ""
+    with monkeypatch.context() as patch:
+        left = iter([*[lambda path, data: path.write_bytes(data)] * cut, killed])
+        for name in ("put", "replace_bytes"):
+            patch.setattr(f"appliance.rollout.keeper.{name}", lambda path, data: next(left)(path, data))
+        with pytest.raises(Killed):
+            station.do(Asked("back", "gw", "2"))
+    station.do(Asked("back", "gw", "2"))
+    assert file.read_text() == "second"
+    assert station.do(Asked("back", "gw", by="me")).error == ""
+    assert file.read_text() == "first"
 
 
 @pytest.mark.parametrize("late", STEPS)
