@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from appliance.parts.side import medium_link
+from bridges.media import MEDIA
 from bridges.media.shed_pipe import ShedLink
 from bridges.media.shedding import Shed
+from tests.helpers.kinds import has_each
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
 
@@ -40,8 +42,18 @@ SIDES: list[tuple[str, str, str, dict[str, Any]]] = [
         "tmq:127.0.0.1:9",
         {"subscribe": (("fridge",),), "publish": ((),), "patterns": 7},
     ),
+    (
+        "udp: {host: 127.0.0.1, port: 9, queue_bytes: 4096}",
+        "UdpLink",
+        "udp:127.0.0.1:9",
+        {"port": 9, "queue_bytes": 4096},
+    ),
     ("url: tcp://127.0.0.1:9", "DialLink", "tcp://127.0.0.1:9", {"address": "tcp://127.0.0.1:9"}),
 ]
+
+
+def test_sides_has_each_medium() -> None:
+    has_each("SIDES", (side.partition(":")[0] for side, *_ in SIDES), MEDIA.ours())
 
 
 @pytest.mark.parametrize(("side", "kind", "name", "settings"), SIDES, ids=lambda value: str(value)[:24])

@@ -8,8 +8,11 @@ import pytest
 from bridges.media import MEDIA
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.medium import Uart
+from bridges.protocols import PROTOCOLS
 from bus.kinds import Kinds
+from devices import DEVICES
 from tests.topologies.support import GATEWAY, said
+from topologies.model.alarms import OUTLETS
 
 OURS = {"uart": "bridges.media.uart.medium:Uart", "tcp": "bridges.media.tcp.medium:Tcp"}
 SIDE = GATEWAY + "buses: {p: {on: gw}}\nbridges: {b: {on: gw, join: [bus: p, {%s}]}}\n"
@@ -55,8 +58,14 @@ def test_one_that_cannot_be_imported_is_said_where_it_is_named(monkeypatch: pyte
     assert 'unknown key "baud"' in both
 
 
+@pytest.mark.parametrize("kinds", [MEDIA, PROTOCOLS, DEVICES, OUTLETS])
+def test_each_of_ours_calls_itself_as_the_table_does(kinds: Kinds[Any]) -> None:
+    """`show` and the log have the name of the record, files that of the table."""
+    assert {key: kind.key for key, kind in kinds.known()} == {key: key for key in kinds.ours()}
+
+
 def test_a_side_is_one_of_them_and_a_wrong_key_has_its_nearest() -> None:
-    words = "a side is one of bus, url, uart, can, i2c, multicast, ieee802154, udp, tcp, tmq"
+    words = f"a side is one of bus, {', '.join(MEDIA.ours())}"
     assert f"bridges.b.join[1]: {words}; found uart, can" in said(SIDE % "uart: /dev/x, can: can0")
     assert f"bridges.b.join[1]: {words}; found bus, tcp" in said(SIDE % "bus: p, tcp: {host: h, port: 1}")
     assert f"bridges.b.join[1]: {words}; found none" in said(SIDE % "trunk: true")

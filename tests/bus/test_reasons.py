@@ -45,6 +45,14 @@ def test_every_reason_that_links_and_bridges_count_has_a_class() -> None:
     assert found - {reason.word for reason in DROPPED} == set()
 
 
+def test_every_reason_for_which_media_and_protocols_reject_is_on_a_page() -> None:
+    counted = re.compile(r"""\b_?(?:reject|none)\([^()]*?"([a-z][a-z -]*)\"""")
+    found = {word for path in (ROOT / "bridges").rglob("*.py") for word in counted.findall(path.read_text())}
+    pages = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    assert len(found) > 30
+    assert sorted(word for word in found if f"`{word}`" not in pages) == []
+
+
 def test_the_page_has_the_table() -> None:
     page = (ROOT / "docs" / "policies.md").read_text()
     rows = [f"| `{reason.word}` | {reason.kind} | {reason.meaning} |" for reason in DROPPED]

@@ -137,12 +137,13 @@ class Pair:
 
 @dataclass
 class Maker:
-    """A maker of pairs of one link. `mtu`: the largest frame that crosses in one piece; `window`: how many
-    messages can be in flight at once where nothing slows the sender; `make(size, seed)`: a frame that it can
-    carry, with `tokens_min` tokens at least; `token_step`: of the numbers of tokens, every how many is tried
-    (17 leads to 255); `share`: which part of the messages in a row is enough; `sizes(size)`: a message of
-    that size; `left_out`: tests that do not apply, and why; `missing`: why this machine cannot run it, "" if
-    it can.
+    """A maker of pairs of one link. `pair(path)` makes one, with both sides open, and may use `path`, where
+    nothing is yet, for a file or a folder; `clogged(path)` makes one whose `clog` stops the far end.
+    `mtu`: the largest frame that crosses in one piece; `window`: how many messages can be in flight at once
+    where nothing slows the sender; `make(size, seed)`: a frame that it can carry, with `tokens_min` tokens at
+    least; `token_step`: of the numbers of tokens, every how many is tried (17 leads to 255); `share`: which
+    part of the messages in a row is enough; `sizes(size)`: a message of that size; `left_out`: tests that do
+    not apply, and why; `missing`: why this machine cannot run it, "" if it can.
     """
 
     name: str

@@ -6,10 +6,12 @@ from random import Random, SystemRandom
 
 import pytest
 
+from bridges.protocols import PROTOCOLS
 from tests.fuzz import work
 from tests.fuzz.judge import FOUND, Broken, families, found, fuzz, in_bytes, judge, keep, lines_of, result
 from tests.fuzz.target import INPUTS, Pieces, Target
 from tests.fuzz.targets import TARGETS
+from tests.helpers.kinds import has_each
 
 SEED = int(os.environ.get("FUZZ_SEED") or SystemRandom().randrange(1_000_000))
 """The seed of this run: a failure prints it."""
@@ -58,6 +60,11 @@ def test_a_target_with_few_inputs_says_why() -> None:
     assert [
         target.name for target in TARGETS.values() if (target.inputs < INPUTS) is not bool(target.why)
     ] == []
+
+
+def test_targets_has_each_protocol() -> None:
+    ours = {key for key, kind in PROTOCOLS.known() if kind.MAKE.startswith("bridges.")}
+    has_each("TARGETS", {name.partition("-")[0] for name in TARGETS} & ours, ours)
 
 
 def test_every_regression_file_has_a_target() -> None:

@@ -27,6 +27,7 @@ from tests.appliance.probe.support import (
 )
 from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
+from tests.helpers.kinds import has_each
 from tests.helpers.peers import until
 from tests.helpers.ports import free_channel, free_port
 from tests.helpers.tmq import processed
@@ -158,8 +159,8 @@ NOBODY = {
 """An endpoint with nobody at it, for every form."""
 
 
-def test_every_form_of_an_endpoint_is_among_them() -> None:
-    assert NOBODY.keys() == {*SCHEMES, *(form.word.name for form in forms(MEDIA.ours()))}
+def test_nobody_has_each_medium_by_every_word_for_it() -> None:
+    has_each("NOBODY", NOBODY, {*SCHEMES, *(form.word.name for form in forms(MEDIA.ours()))})
 
 
 @pytest.mark.parametrize("command_name", ["send", "traffic"])

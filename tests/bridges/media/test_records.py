@@ -17,6 +17,7 @@ from bridges.media.uart.medium import Rs485, Uart
 from bridges.media.udp.medium import Udp
 from bus.confined import Confined
 from bus.needs import Library, Listening, Lookup
+from tests.helpers.kinds import has_each
 
 CAN = Can(channel="can0")
 I2C = I2c(bus=1, targets=(0x42, 0x43))
@@ -54,8 +55,8 @@ def facts(medium: Medium) -> set[str]:
     return {name for name, holds in named.items() if holds}
 
 
-def test_this_is_about_all_of_them() -> None:
-    assert set(EVERY) == set(MEDIA.ours())
+def test_this_has_each_medium() -> None:
+    has_each("EVERY", EVERY, MEDIA.ours())
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
+from bridges.media import MEDIA
 from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.pipe import TargetPipe
@@ -32,10 +33,13 @@ from bus.patch import join
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import pack
 from tests.bridges.support import RecordingPipe, say
+from tests.helpers.kinds import has_each
 from tests.helpers.links import i2c_link
 from tests.helpers.peers import until
 
 ALL = ("uart", "rs485", "i2c", "can", "multicast", "radio", "tcp")
+UNSIMULATED = ("url", "tmq", "udp")
+"""Media without a simulated wire."""
 SLOW = ("uart", "rs485", "i2c", "can")
 QUEUE_BYTES = 8192
 
@@ -420,3 +424,8 @@ def test_a_target_that_is_slow_does_not_shed_for_another() -> None:
         assert imbalances([hub, *hubs.values()]) == []
 
     simulated(scenario)
+
+
+def test_all_has_each_medium() -> None:
+    kinds = ({*ALL} - {"rs485", "radio"}) | {"ieee802154"}
+    has_each("ALL, or UNSIMULATED,", {*kinds, *UNSIMULATED}, MEDIA.ours())

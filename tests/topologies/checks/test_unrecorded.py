@@ -3,6 +3,7 @@
 import pytest
 
 from bridges.media import MEDIA
+from tests.helpers.kinds import has_each
 from tests.topologies.support import GATEWAY, warnings
 
 REGISTERS = "{registers: {registers: [{target: 0x48, register: 0, type: u16, pattern: t}]}}"
@@ -35,10 +36,10 @@ def told(side: str, taps: str = "p, b", more: str = ", wire: true") -> list[str]
     return [one for one in found if "wire has no effect" in one]
 
 
-def test_every_medium_is_here() -> None:
+def test_this_has_each_medium() -> None:
     kinds = {key: kind for key, kind in MEDIA.known() if key in MEDIA.ours()}
-    assert kinds.keys() == TMQ.keys()
-    assert {key for key, kind in kinds.items() if kind.items} == SPOKEN.keys()
+    has_each("TMQ", TMQ, kinds)
+    has_each("SPOKEN", SPOKEN, (key for key, kind in kinds.items() if kind.items))
 
 
 @pytest.mark.parametrize("key", SPOKEN)
