@@ -2,7 +2,8 @@
 
 At no moment is a row missing or doubled for who reads the directory, however the program ends. What a day of
 a gateway will be is made in a directory aside, with links to the files that stay. Then the two directories
-change places, in one step of the kernel.
+change places, in one step of the kernel. The directory aside has one name, by which a later run finds what a
+killed one left: so a day is locked, and a second compaction waits.
 """
 
 import ctypes
@@ -29,7 +30,7 @@ from capture.files import (
     opened,
     topology_of,
 )
-from capture.locks import alone
+from capture.locks import alone, merging
 from capture.schema import GATEWAY
 
 FILE_BYTES: Final = 128 << 20
@@ -51,21 +52,23 @@ class Day(NamedTuple):
 
 
 def compact(
-    days: Path, before: str, file_bytes: int = FILE_BYTES, on_wait: Callable[[], None] = lambda: None
+    days: Path, before: str, file_bytes: int = FILE_BYTES, on_wait: Callable[[str], None] = lambda _: None
 ) -> Iterator[Day]:
     """Compact the days before a day (`YYYY-MM-DD`, UTC), by gateway. Yield those that changed.
 
-    `on_wait` is called if a job is reading, whose end is awaited. Raises `CaptureError`.
+    `on_wait` is called with whose end is awaited: a job that reads, or another compaction. Raises
+    `CaptureError`.
     """
     for directory in sorted({path.parent for path in listed(days)} | set(_interrupted(days))):
         try:
-            finish(directory)
-            if directory.parent.name.partition("=")[2] < before:
-                day = _compacted(days, directory, file_bytes, on_wait)
-                if day is not None:
-                    yield day
+            with merging(directory.parent, lambda: on_wait("another compaction")):
+                finish(directory)
+                is_closed = directory.parent.name.partition("=")[2] < before
+                day = _compacted(days, directory, file_bytes, on_wait) if is_closed else None
         except OSError as error:
             raise CaptureError(f"{directory}: {error.strerror or error}") from error
+        if day is not None:
+            yield day
 
 
 def _interrupted(days: Path) -> Iterator[Path]:
@@ -95,7 +98,7 @@ def finish(directory: Path) -> None:
     parquet.sync(directory)
 
 
-def _compacted(days: Path, directory: Path, file_bytes: int, on_wait: Callable[[], None]) -> Day | None:
+def _compacted(days: Path, directory: Path, file_bytes: int, on_wait: Callable[[str], None]) -> Day | None:
     paths = listed(directory)
     fixed = _unfinished(days, gateway_of(paths[0])) if paths else set()
     groups = list(groups_of([Source(path, _topology(path)) for path in paths], fixed, file_bytes))
@@ -106,7 +109,7 @@ def _compacted(days: Path, directory: Path, file_bytes: int, on_wait: Callable[[
     aside = aside_of(directory)
     try:
         made = _make(aside, groups)
-        with alone(days, on_wait):
+        with alone(days, lambda: on_wait("a job that reads")):
             exchange(directory, aside)
             finish(directory)
     except BaseException:

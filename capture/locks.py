@@ -1,4 +1,4 @@
-"""Locks on a capture: files stay where they are while somebody reads them."""
+"""Locks on a capture: files stay where they are while somebody reads them, and one at a time merges them."""
 
 import fcntl
 import os
@@ -21,6 +21,13 @@ def reading(days: Path) -> Iterator[None]:
 def alone(days: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Wait until nobody is `reading`, and keep others from it in the block."""
     with _locked(days, fcntl.LOCK_EX, on_wait):
+        yield
+
+
+@contextmanager
+def merging(day: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Keep other compactions from the directory of a day in the block."""
+    with _locked(day, fcntl.LOCK_EX, on_wait):
         yield
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from bus.errors import why_of
 from bus.machine.files import text_of
 from bus.machine.inputs import opened
+from bus.machine.partial import replacing
 from bus.names import lines_of, names_from
 from bus.text import lines_in
 from capture.files import NAMES, CaptureError, names_directory
@@ -74,9 +75,8 @@ def add(days: Path, gateway: str, names: Iterable[str]) -> bool:
         known = set(old)
         new = [line for line in lines_of(names) if line not in known]
         if new:
-            aside = path.with_name(f".{path.name}")
-            aside.write_text("".join(f"{line}\n" for line in [*old, *new]), encoding="utf-8")
-            aside.replace(path)
+            with replacing(path) as aside:
+                aside.write_text("".join(f"{line}\n" for line in [*old, *new]), encoding="utf-8")
     return bool(new)
 
 

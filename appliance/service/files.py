@@ -8,6 +8,7 @@ from typing import Final
 from appliance.service.plan import NAME, Plan
 from appliance.service.texts import MARK, paths_of
 from bus.errors import TopologyError
+from bus.machine.partial import replacing
 
 _UNITS: Final = ("usr/lib/systemd/system", "usr/local/lib/systemd/system", "lib/systemd/system")
 """Where packages have their units. One in /etc takes the place of such a unit."""
@@ -105,10 +106,9 @@ def _write(path: Path, text: str) -> bool:
     if path.exists() and path.read_text() == text:
         return False
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    aside = path.with_name(f".{path.name}.new")
-    aside.write_text(text)
-    aside.chmod(0o644)
-    aside.replace(path)
+    with replacing(path) as aside:
+        aside.write_text(text)
+        aside.chmod(0o644)
     return True
 
 

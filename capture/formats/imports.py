@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from bus.errors import words_of
 from bus.key_types import check_name
+from bus.machine.partial import partial_of
 from capture import frames as can
 from capture import names, parquet, ranges
 from capture.files import (
-    UNFINISHED_SUFFIX,
     CaptureError,
     boot_of,
     capture_file,
@@ -113,7 +113,7 @@ class _Sheet:
         name = name_of(run.boot, first)
         self.path = capture_file(root, day_of(day * _DAY_NS), run.gateway, name)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.aside = self.path.with_name(f".{name}{UNFINISHED_SUFFIX}")
+        self.aside = partial_of(self.path)
         self.rows = 0
         self._sheet = parquet.Sheet(self.aside, schema)
 

@@ -46,7 +46,7 @@ def _compacted(days: Path, before: str, file_bytes: int) -> "Iterator[Day]":
     except ModuleNotFoundError as error:
         extra = "tables" if is_table else "capture"
         raise PipelineError(lacking("compact", error.name or "pyarrow", extra)) from None
-    return compact(days, before, file_bytes, lambda: tell("waiting for a job that reads"))
+    return compact(days, before, file_bytes, lambda whom: tell(f"waiting for {whom}"))
 
 
 def day(word: str) -> str:

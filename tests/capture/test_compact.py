@@ -142,6 +142,24 @@ def test_killed_at_any_moment_no_row_is_lost_or_doubled(days: Path, step: str, n
     assert not list(days.rglob(".*"))
 
 
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_one_of_two_waits_for_the_other(days: Path, number: int) -> None:
+    """The second removed what the first was making, and the first put a piece of the second in place."""
+    before, said = rows_of(days), list[str]()
+    child = Stepping(compacting, "parquet.write", str(days))
+    child.reach(number)
+
+    def waited(whom: str) -> None:
+        said.append(whom)
+        assert child.finish() == 0
+
+    assert len(run(days, on_wait=waited)) < 4
+    assert said == ["another compaction"]
+    assert rows_of(days) == before
+    assert len(files.listed(days)) == 4
+    assert not list(days.rglob(".*"))
+
+
 def test_it_waits_for_who_reads(days: Path) -> None:
     words = [sys.executable, "-m", "buscoupler", "pipeline", "compact", str(days), "--before", LATER]
     with (

@@ -138,3 +138,19 @@ def test_a_full_disk_is_told_with_the_directory_and_leaves_no_part_of_a_file(tmp
     with no_room(), pytest.raises(CaptureError, match=f"^{tmp_path / 'out'}: "):
         imported(log, tmp_path / "out", "gw")
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+def test_two_that_read_one_file_at_one_time_leave_each_row_once(tmp_path: Path) -> None:
+    """Both wrote to a file of one name: the second put it in place while the first went on writing."""
+    log, root = tmp_path / "drive.log", tmp_path / "b"
+    log.write_text("".join(f"({1780000000 + n / 1e4:.6f}) can0 123#{n:08X}\n" for n in range(300_000)))
+    counts = list[int]()
+
+    def meanwhile(part: float, rows: int) -> None:
+        if rows and not counts:
+            counts.append(0)
+            counts[0] = imported(log, root, "gw").written
+
+    assert imported(log, root, "gw", on_progress=meanwhile).written == counts[0] == 300_000
+    assert sum(1 for _ in read(root)) == 300_000
+    assert [path.name for path in root.rglob(".*")] == []
