@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +71,20 @@ async def test_a_partition_is_between_a_gateway_and_what_its_forwarding_depends_
     await Trial(rig, Load(Notes(1), Notes(2), 1), Soon()).partition(active, other)
     brokers = [relay.port for relay in rig.broker_relays["gw-a"]]
     assert stalled == healed == (rig.links["gw-a"].ports if parallel else brokers)
+
+
+async def test_what_a_gateway_gave_up_before_it_was_killed_hides_nothing_that_it_gives_up_later(
+    tmp_path: Path,
+) -> None:
+    def row(stale: int) -> dict[str, Any]:
+        return {"hubs": [{"links": [{"dropped": {"stale": stale}, "rejected": {}}]}], "candidates": []}
+
+    program = Program(tmp_path, "gw-a")
+    program.note(row(300))
+    before = program.drops
+    await program.kill()
+    program.note(row(6))
+    assert program.drops - before == {"stale": 6}
 
 
 async def test_a_broker_that_is_not_seen_to_start_is_in_reach_all_the_same(

@@ -38,7 +38,7 @@ class Program:
     `real_time`: it asks for real-time priority.
 
     `unbalanced` names the links whose ledger did not balance at one of `looks`, whether a pipe was there or
-    not. `drops` counts what it gave up since its start, by reason.
+    not. `drops` counts what it gave up, by reason, in all processes that it has been.
     """
 
     file: Path
@@ -55,6 +55,7 @@ class Program:
     unbalanced: set[str] = field(default_factory=set)
     process: asyncio.subprocess.Process | None = None
     _tasks: list[Task[None]] = field(default_factory=list)
+    _ended: Counter[str] = field(default_factory=Counter)
 
     @property
     def _sockets(self) -> Path:
@@ -102,15 +103,19 @@ class Program:
         self.looks += 1
         self.unbalanced |= {f"{hub} | {row['name']}" for hub, row in rows if row["balance"]}
         if process.returncode is None and status["pid"] == process.pid:
-            self.drops = _drops(status)
-            for candidate in status["candidates"]:
-                self.state, self.ready = candidate["role"], candidate["ready"]
-                self.takeovers, self.brokers = candidate["takeovers"], candidate["brokers"]
-                self.settling = candidate["settling"]
+            self.note(status)
+
+    def note(self, status: dict[str, Any]) -> None:
+        """Take note of what the status of the process says now."""
+        self.drops = self._ended + _drops(status)
+        for candidate in status["candidates"]:
+            self.state, self.ready = candidate["role"], candidate["ready"]
+            self.takeovers, self.brokers = candidate["takeovers"], candidate["brokers"]
+            self.settling = candidate["settling"]
 
     def _forget(self) -> None:
-        self.state, self.ready, self.takeovers, self.drops = "", False, 0, Counter()
-        self.brokers = []
+        self.state, self.ready, self.takeovers, self.brokers = "", False, 0, []
+        self._ended = self.drops
 
     def signal(self, number: int) -> None:
         assert self.process is not None
