@@ -1,5 +1,5 @@
-"""Addresses of servers that a job needs, tried before an engine starts: clients of Spark's and Hadoop's go on
-trying for minutes, and then do not name what is dead."""
+"""Addresses of servers that a job needs, tried before an engine starts and where a job fails: clients of
+Spark's and Hadoop's go on trying for minutes, and then do not name what is dead."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -35,17 +35,26 @@ def check(url: str) -> None:
     _check(url.removeprefix("k8s://"), url)
 
 
+def doubt(url: str) -> str:
+    """Say in a line, with the address, why nobody answers at a URL; "" if somebody does."""
+    try:
+        check(url)
+    except PipelineError as error:
+        return str(error)
+    return ""
+
+
 def _check(url: str, named: str) -> None:
-    doubts = list[str]()
+    reasons = list[str]()
     for host, port in _hosts(url):
         try:
             dialled(host, port, _REACH_S).close()
         except OSError as error:
-            doubts.append((error.strerror or str(error)).lower())
+            reasons.append((error.strerror or str(error)).lower())
         else:
             return
-    if doubts:
-        raise PipelineError(f"{named}: {doubts[-1]}")
+    if reasons:
+        raise PipelineError(f"{named}: {reasons[-1]}")
 
 
 def _hosts(url: str) -> Iterator[tuple[str, int]]:

@@ -7,6 +7,7 @@ Only `spark.sql.*` is set once a session runs, and no job touches the context, t
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SESSION_ID: Final = ";session_id="
+TRIES: Final = 6
+_BACKOFF_MS: Final = 10_000
+"""The longest wait between two tries to reach a Connect server. The first is of 50 ms, each is four times as
+long as the one before: all are over within half a minute."""
 
 ALWAYS: Final = {"spark.sql.session.timeZone": "UTC"}
 SMALL: Final = {
@@ -147,6 +152,8 @@ def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"
         if local is None:
             _release(spark, where.remote)
     finally:
+        if where.remote:
+            try_again(spark, 0)  # a server forgets a session by itself
         try:
             spark.stop()
         finally:
@@ -166,8 +173,18 @@ def _made(where: Where, local: Local | None) -> "SparkSession":
         raise PipelineError(f"no Spark session on {place}: {_fault(error)}") from error
     if isinstance(local, Sail):
         cache.write_down(spark)
-        spark.client.set_retry_policies([])  # else it would look for minutes for one that has been killed
+    if where.remote:
+        try_again(spark, 0 if isinstance(local, Sail) else TRIES)
     return spark
+
+
+def try_again(spark: Any, tries: int) -> None:
+    """Let a client try so many times to reach its server again: by itself it tries for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    policy = DefaultPolicy(max_retries=tries, max_backoff=_BACKOFF_MS)
+    spark.client.set_retry_policies([policy] if tries else [])
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # a line of ours follows
 
 
 def settings(where: Where, ours: bool) -> dict[str, str]:

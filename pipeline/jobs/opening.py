@@ -16,7 +16,7 @@ from capture.files import CaptureError, listed
 from capture.locks import reading
 from capture.plainly import plainly
 from pipeline import reach
-from pipeline.engine import sail, session
+from pipeline.engine import cluster, sail, session
 from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.errors import PipelineError
 from pipeline.input import field, read, since, sound, span, stored
@@ -99,13 +99,14 @@ def _opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
         if place.on_sail and asked.is_here:
             rest = at_end.enter_context(plainly(rest))
         spark = at_end.enter_context(_session(place, local))
-        at_end.enter_context(in_one_line(local, rest))
+        at_end.enter_context(in_one_line(local, rest, place.remote))
+        is_lost = at_end.enter_context(cluster.watched(spark, place.on_sail or bool(place.remote), warn))
         if asked.is_small and place.here:
             _tune(spark, place)
         found = _reading(asked, place, spark, rest, doubt, warn)
         stays_min = 0 if local is None else local.stays_min
         engine = Facts(*engine_of(spark, place), pyspark=client_version(), stays_min=stays_min)
-        yield _capture(asked, place, spark, found, looked, tell, engine)
+        yield replace(_capture(asked, place, spark, found, looked, tell, engine), is_lost=is_lost)
     if asked.note is not None and asked.part.to_ns is not None and not looked.bad:
         since.store(asked.note, job.name, asked.where, asked.part.to_ns)
     tell("done")

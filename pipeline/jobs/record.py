@@ -97,7 +97,8 @@ class OpenCapture:
     whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table), whether
     it reads the files itself: if not `is_native`, Python does; of a capture on this machine the time of
     the newest row of each file (`newest_ns`), what is `unread` in journals beside them, and the `summaries`
-    of the files (`pipeline.input.sound.look`); and `where` it is, as its user knows the place."""
+    of the files (`pipeline.input.sound.look`); `where` it is, as its user knows the place; and whether the
+    cluster `is_lost`, so that no job can run any more."""
 
     spark: "SparkSession"
     directory: str
@@ -112,6 +113,7 @@ class OpenCapture:
     where: str = ""
     unread: Sequence[Unread] = ()
     summaries: Sequence[Mapping[str, Any]] = ()
+    is_lost: Callable[[], bool] = lambda: False
     _inventories: "dict[int, list[Row]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":

@@ -38,7 +38,7 @@ class Shell:
     """SQL on a capture. A view is made when a query first names it: for that, findings take an audit."""
 
     def __init__(self, options: argparse.Namespace, capture: OpenCapture) -> None:
-        self._options, self._capture = options, capture
+        self._options, self.capture = options, capture
         self._made = set[str]()
 
     def answer(self, query: str) -> "DataFrame":
@@ -46,9 +46,9 @@ class Shell:
         would store or change tables."""
         for view in VIEWS:
             if view not in self._made and _names(view, query):
-                _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
+                _MAKERS[view](self._options, self.capture).createOrReplaceTempView(view)
                 self._made.add(view)
-        spark = self._capture.spark
+        spark = self.capture.spark
         statement = _with_quotes(query) if writes_down(spark) else query
         statements.check(spark, statement)
         with _views_named():
@@ -61,7 +61,7 @@ class Shell:
             for row in rows:
                 print(objects.line(row, _plain))
         elif rows:
-            print(titled(f"{len(rows):,} rows", rows, self._capture.names))
+            print(titled(f"{len(rows):,} rows", rows, self.capture.names))
         else:
             print("no rows")
 
@@ -185,7 +185,9 @@ def _tried(shell: Shell, query: str) -> int:
     try:
         shell.show(query)
     except Exception as error:
-        if not (isinstance(error, PipelineError) or type(error).__module__.partition(".")[0] == "pyspark"):
+        if shell.capture.is_lost() or not (
+            isinstance(error, PipelineError) or type(error).__module__.partition(".")[0] == "pyspark"
+        ):
             raise
         print(plain(cause_of(str(error))), file=sys.stderr)
         return 1

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pipeline import reach
 from pipeline.engine import session
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
@@ -15,10 +16,11 @@ _NO_ROOM: Final = "Failed to allocate"  # Sail's joins need all of one side in m
 
 
 @contextmanager
-def in_one_line(local: session.Local | None, where: str) -> Iterator[None]:
+def in_one_line(local: session.Local | None, where: str, remote: str = "") -> Iterator[None]:
     """Turn what the engine raises in the block into a `PipelineError`. Our own errors stay.
 
-    Of a file that is damaged within, an engine says no name: so all are then read through.
+    Of a server (`remote`) that has gone it says what we say at a start. Of a file that is damaged within, an
+    engine says no name: so all are then read through.
     """
     try:
         yield
@@ -26,10 +28,13 @@ def in_one_line(local: session.Local | None, where: str) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc"):
             raise
         logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
+        if remote and (gone := reach.doubt(remote)):
+            raise PipelineError(f"the server has gone: {gone}") from None
         bad = [] if read.is_remote(where) else sound.look(Path(where), thorough=True).bad
         if bad:
             raise PipelineError(f"{bad[0].text}; --skip-bad analyses the rest") from None
-        words = _of_sail(local, error) if isinstance(local, Sail) else f"Spark: {cause_of(str(error))}"
+        place = f"Spark at {remote.partition('/;')[0]}" if remote else "Spark"
+        words = _of_sail(local, error) if isinstance(local, Sail) else f"{place}: {cause_of(str(error))}"
         raise PipelineError(words) from None
 
 
