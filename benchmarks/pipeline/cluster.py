@@ -3,9 +3,11 @@
 `python -m benchmarks.pipeline.cluster` plants a capture, and runs each job as users do: on this machine, and
 with `--master` on four workers with a core and 1 GB each on loopback. The worker that is the first to hold
 rows for others is killed (-9) in each job, and a new one comes for the next. All rows of all tables are
-compared, and the page of a report. The exit status is 1 if one differs, or if a job ended before the kill.
+compared, the page of a report, and the answer to a query. The exit status is 1 if one differs, or if a job
+ended before the kill.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -14,35 +16,64 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow.parquet as pq
 
 from benchmarks.command import Command, run_as_command
 from tests.rigs.cluster import Cluster
 from tests.rigs.planted import CAPTURES, generate, plan_of
+from tests.rigs.planted.names import FILE
 
-JOBS: Final = ("audit", "rates", "latency", "signals", "last", "failovers", "report")
+
+class Work(NamedTuple):
+    """A command that is given a capture. `into` is its option for where it writes: a directory, or with
+    `page` a page in one; "" if it prints its rows. With `has_names` it takes those of the capture."""
+
+    words: tuple[str, ...]
+    into: str = "--parquet"
+    page: str = ""
+    has_names: bool = False
+
+
+QUERY: Final = "SELECT kind, hub, count(*) AS frames FROM findings GROUP BY ALL ORDER BY ALL"
+JOBS: Final = {
+    **{name: Work((name,)) for name in ("audit", "rates", "latency", "signals", "last", "failovers", "logs")},
+    "values": Work(("signals",), "--output"),
+    "quality": Work(("pipeline", "quality")),
+    "tokens": Work(("pipeline", "tokens"), has_names=True),
+    "sql": Work(("pipeline", "sql", "--json", "-e", QUERY), ""),
+    "watch": Work(("pipeline", "watch", "--once"), "--output"),
+    "report": Work(("report",), "--output", "page.html"),
+}
+"""All jobs that run on Spark, by name; `values` are those of signals as a table."""
 WORKERS: Final = 4
+PARTS: Final = ("--conf", f"spark.sql.shuffle.partitions={4 * WORKERS}")
+"""Rows are divided as suits so few workers: Spark's 200 parts take minutes more."""
 ROWS: Final = 1_000_000
 _COMMAND: Final = (sys.executable, "-m", "buscoupler")
+_PRINTED: Final = "printed"
 Rows = Counter[str]
 
 
-def started(job: str, capture: Path, place: Path, *where: str) -> "subprocess.Popen[bytes]":
-    """Start a job that writes into a place."""
-    output = ["--output", str(place / "page.html")] if job == "report" else ["--parquet", str(place)]
-    words = [*_COMMAND, job, str(capture), "--quiet", *output, *where]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL)
+def started(work: Work, capture: Path, place: Path, *where: str) -> "subprocess.Popen[bytes]":
+    """Start a command that writes into a place."""
+    (place if not work.into or work.page else place.parent).mkdir(parents=True, exist_ok=True)
+    into = [work.into, str(place / work.page)] if work.into else []
+    names = ["--names", str(capture / FILE)] if work.has_names else []
+    command = [*_COMMAND, *work.words, str(capture), "--quiet", *into, *names, *where]
+    with (Path(os.devnull) if work.into else place / _PRINTED).open("wb") as out:
+        return subprocess.Popen(command, stdout=out)
 
 
 def answer(place: Path) -> dict[str, Rows]:
-    """Return the rows of each table below a place, and the lines of a page."""
+    """Return the rows of each table below a place, and the lines of a page and of what was printed."""
     found = {}
     for table in sorted({path.parent for path in place.rglob("*.parquet")}):
-        found[table.name] = Counter(map(str, pq.read_table(table).to_pylist()))
-    for page in place.glob("*.html"):
-        found["page"] = Counter(page.read_text().splitlines())
+        found[str(table.relative_to(place))] = Counter(map(str, pq.read_table(table).to_pylist()))
+    for page in (*place.glob("*.html"), *place.glob(_PRINTED)):
+        if lines := page.read_text().splitlines():
+            found[page.name] = Counter(lines)
     return found
 
 
@@ -56,46 +87,50 @@ def differing(one: dict[str, Rows], other: dict[str, Rows]) -> Iterator[str]:
 
 
 def compared(cluster: Cluster, job: str, capture: Path, place: Path) -> Iterator[str]:
-    """Do a job here and on the cluster, say what that took, and yield what is wrong."""
+    """Do a job here and on the cluster, print the line of a table on it, and yield what is wrong."""
     here, there = place / job / "here", place / job / "there"
-    status = started(job, capture, here, "--no-resident").wait()
     begin = time.perf_counter()
-    process = started(job, capture, there, *cluster.words)
+    status = started(JOBS[job], capture, here, "--no-resident").wait()
+    middle = time.perf_counter()
+    process = started(JOBS[job], capture, there, *cluster.words, *PARTS)
     try:
         killed = cluster.kill(lambda: process.poll() is not None)
-        at_s = time.perf_counter() - begin
+        at_s = time.perf_counter() - middle
         if killed and process.wait() != status:
             yield f"{job}: status {process.returncode}, not {status}"
     finally:
         process.terminate()
     due = answer(here)
-    rows = ", ".join(f"{name} {rows.total()}" for name, rows in due.items())
-    took = f"{killed or 'nobody'} killed after {at_s:.0f} s, done after {time.perf_counter() - begin:.0f} s"
-    print(f"{job}: {took}; rows: {rows}", flush=True)
+    wrong = [*differing(due, answer(there))]
+    counts = f"{len(due)} | {sum(rows.total() for rows in due.values()):,}"
+    times = f"{middle - begin:.0f} | {at_s:.0f} | {time.perf_counter() - middle:.0f}"
+    print(f"| {job} | {counts} | {times} | {'no' if wrong else 'yes'} |", flush=True)
     if not killed or not due:
         yield f"{job}: no worker held rows" if due else f"{job}: no table"
-    yield from (f"{job}: {line}" for line in differing(due, answer(there)))
+    yield from (f"{job}: {line}" for line in wrong)
     if killed:
         cluster.add()
 
 
 def measure(capture: Path, place: Path, jobs: Sequence[str]) -> int:
     """Compare all jobs, and return how many things are wrong."""
-    wrong = 0
+    found = list[str]()
     (place / "cluster").mkdir(parents=True)
+    print("| job | tables | rows | here, s | a worker killed after, s | cluster, s | equal |")
+    print("|---|---:|---:|---:|---:|---:|---|", flush=True)
     with closing(Cluster(place / "cluster", WORKERS)) as cluster:
         for job in jobs:
-            for line in compared(cluster, job, capture, place):
-                print(f"DIFFERS: {line}", flush=True)
-                wrong += 1
-    return wrong
+            found += compared(cluster, job, capture, place)
+    for line in found:
+        print(f"DIFFERS: {line}")
+    return len(found)
 
 
 def main() -> int:
     parser = Command("benchmarks.pipeline.cluster", __doc__)
     parser.add_argument("--rows", type=int, default=ROWS, help=f"of the capture ({ROWS})")
     parser.add_argument("--sort", choices=CAPTURES, default="trunk", help="the rows that have envelopes")
-    parser.add_argument("--jobs", type=lambda text: text.split(","), default=JOBS, help=",".join(JOBS))
+    parser.add_argument("--jobs", type=lambda text: text.split(","), default=[*JOBS], help=",".join(JOBS))
     options = parser.parse_args()
     with TemporaryDirectory(prefix="buscoupler-cluster-") as name:
         capture = Path(name) / "planted"

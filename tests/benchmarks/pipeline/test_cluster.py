@@ -10,7 +10,8 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 from pyarrow import parquet
 
-from benchmarks.pipeline.cluster import answer, differing
+from benchmarks.pipeline.cluster import JOBS, answer, differing
+from pipeline import jobs
 
 
 def planted(place: Path, **tables: list[int]) -> Path:
@@ -24,7 +25,7 @@ def planted(place: Path, **tables: list[int]) -> Path:
 def test_rows_in_another_order_are_the_same(tmp_path: Path) -> None:
     one = answer(planted(tmp_path / "one", rows=[1, 2, 2], none=[]))
     other = answer(planted(tmp_path / "other", rows=[2, 1, 2], none=[]))
-    assert one["rows"].total() == 3
+    assert one["job/rows"].total() == 3
     assert list(differing(one, other)) == []
 
 
@@ -32,9 +33,9 @@ def test_a_row_that_is_missing_or_there_twice_and_a_table_that_is_missing_are_na
     one = answer(planted(tmp_path / "one", lost=[1, 2], twice=[3], gone=[4], same=[5]))
     other = answer(planted(tmp_path / "other", lost=[1], twice=[3, 3], same=[5]))
     assert list(differing(one, other)) == [
-        "gone: 1 rows missing, 0 more, such as {'n': 4}",
-        "lost: 1 rows missing, 0 more, such as {'n': 2}",
-        "twice: 0 rows missing, 1 more, such as {'n': 3}",
+        "job/gone: 1 rows missing, 0 more, such as {'n': 4}",
+        "job/lost: 1 rows missing, 0 more, such as {'n': 2}",
+        "job/twice: 0 rows missing, 1 more, such as {'n': 3}",
     ]
 
 
@@ -43,5 +44,9 @@ def test_the_lines_of_a_page_are_compared(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "page.html").write_text(text)
     assert list(differing(answer(tmp_path / "one"), answer(tmp_path / "other"))) == [
-        "page: 1 rows missing, 0 more, such as <p>2</p>"
+        "page.html: 1 rows missing, 0 more, such as <p>2</p>"
     ]
+
+
+def test_every_job_that_runs_on_spark_is_compared() -> None:
+    assert {job.name for job in jobs.every() if job.process is None} == JOBS.keys() - {"values"}
