@@ -102,7 +102,7 @@ def _show(outcome: Outcome, as_json: bool) -> None:
     elif outcome.error:
         _complain(f"{outcome.title} goes on as before; its file was refused:\n{outcome.error}")
     else:
-        lines = [*outcome.changes, *outcome.failed] or ["nothing differs"]
+        lines = [*([*outcome.changes, *outcome.failed] or ["nothing differs"]), *outcome.warnings]
         print("\n".join([f"{outcome.title}:", *(f"  {line}" for line in lines)]), flush=True)
 
 

@@ -5,7 +5,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -145,8 +145,9 @@ def checked(file: str) -> Topology:
     return checked_wiring(file).topology
 
 
-def checked_wiring(file: str) -> Wiring:
-    """Load and check a topology as `checked` does, and return the map that has been drawn of it."""
+def checked_wiring(file: str, tell: Callable[[str], None] | None = None) -> Wiring:
+    """Load and check a topology as `checked` does, and return the map that has been drawn of it. Tell its
+    warnings, a line each."""
     from topologies.checks.checker import check_wired
 
     wiring = wired(load(file))
@@ -155,7 +156,10 @@ def checked_wiring(file: str) -> Wiring:
     if errors:
         raise InvalidTopology(errors)
     for finding in findings:
-        log.log(logging.WARNING if finding.level == "warning" else logging.INFO, "%s", finding.logged)
+        is_warning = finding.level == "warning"
+        log.log(logging.WARNING if is_warning else logging.INFO, "%s", finding.logged)
+        if is_warning and tell is not None:
+            tell(str(finding))
     return wiring
 
 

@@ -27,8 +27,8 @@ class Request:
 class Outcome:
     """The result of a reload. `error` says why the file was refused: then nothing has changed.
 
-    `changes` has a line for each thing that differs, `failed` one for each that could not be opened. A
-    process that was not meant answers with `meant` False.
+    `changes` has a line for each thing that differs, `failed` one for each that could not be opened, and
+    `warnings` one for each of the file. A process that was not meant answers with `meant` False.
     """
 
     topology: str
@@ -39,6 +39,7 @@ class Outcome:
     failed: tuple[str, ...] = ()
     error: str = ""
     meant: bool = True
+    warnings: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -64,5 +65,5 @@ def unpack_outcome(line: bytes) -> Outcome:
     """Unpack an outcome. Raises `ValueError` for anything else."""
     found = record(line)
     words = {name: str(found.get(name, "")) for name in ("topology", "gateway", "file", "error")}
-    lists = {name: texts(found, name) for name in ("only", "changes", "failed")}
+    lists = {name: texts(found, name) for name in ("only", "changes", "failed", "warnings")}
     return Outcome(**words, **lists, meant=bool(found.get("meant")))  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from appliance.compose import Appliance
 from appliance.following import Following
@@ -23,9 +24,12 @@ from topologies.wiring.segments import Wiring
 
 log = logging.getLogger("buscoupler")
 
+Checked: TypeAlias = Callable[[str, Callable[[str], None]], Wiring]
+
 
 class Reloader:
-    """Reloads `appliance` from `file`, one reload after the other. `checked(file)` loads and checks it.
+    """Reloads `appliance` from `file`, one reload after the other. `checked(file, tell)` loads and checks it,
+    and tells its warnings.
 
     A thread reads the file, works out what each part needs, and compares that with what runs: traffic goes on
     meanwhile. The event loop only makes the change. A file that does not answer, as on a network that hangs,
@@ -36,7 +40,7 @@ class Reloader:
         self,
         appliance: Appliance,
         file: str,
-        checked: Callable[[str], Wiring],
+        checked: Checked,
         only: Collection[str] = (),
     ) -> None:
         self._appliance, self._checked, self._only = appliance, checked, tuple(sorted(only))
@@ -53,7 +57,13 @@ class Reloader:
         """Return whether a request is for this process."""
         return is_meant(request.file, request.gateway, self.file, self._appliance.gateway)
 
-    def outcome(self, changes: Collection[Change] = (), error: str = "", meant: bool = True) -> Outcome:
+    def outcome(
+        self,
+        changes: Collection[Change] = (),
+        error: str = "",
+        meant: bool = True,
+        warnings: Collection[str] = (),
+    ) -> Outcome:
         """Return an outcome of this process."""
         return Outcome(
             self._appliance.topology.name,
@@ -64,6 +74,7 @@ class Reloader:
             tuple(change.line() for change in changes if change.verb == "failed"),
             error,
             meant,
+            tuple(warnings),
         )
 
     def _renamed(self) -> list[str]:
@@ -81,17 +92,18 @@ class Reloader:
 
     async def _apply(self) -> Outcome:
         try:
-            following = await aside(self._prepare)
-            return self.outcome(self._appliance.change(following))
+            warnings = list[str]()
+            following = await aside(lambda: self._prepare(warnings.append))
+            return self.outcome(self._appliance.change(following), warnings=warnings)
         except BusError as error:
             return self.outcome(error=str(error))
         except Exception as error:  # a defect of ours must not end the gateway
             log.exception("%s: the reload failed", self.file)
             return self.outcome(error=f"the reload failed: {error!r}; the gateway's log has more")
 
-    def _prepare(self) -> Following:
-        """Return the reload from the file as it is now, ready to be made."""
-        wiring = self._read()
+    def _prepare(self, tell: Callable[[str], None]) -> Following:
+        """Return the reload from the file as it is now, ready to be made. Tell the warnings of the file."""
+        wiring = self._read(tell)
         self._check_certificates(wiring)
         return self._appliance.prepare(resolve(wiring, self._appliance.gateway))
 
@@ -103,7 +115,7 @@ class Reloader:
                 for path, holds in files:
                     _whole(path, holds)
 
-    def _read(self) -> Wiring:
+    def _read(self, tell: Callable[[str], None]) -> Wiring:
         if self.file == STDIN:
             raise TopologyError(f"{STDIN} cannot be read again: run the topology from a file to reload it")
         try:
@@ -112,7 +124,7 @@ class Reloader:
             raise TopologyError(f"{self.file} cannot be read again: {error}") from None
         except OSError:
             pass  # `load` says what is wrong
-        return self._checked(self.file)
+        return self._checked(self.file, tell)
 
     def _log(self, outcome: Outcome) -> None:
         if outcome.error:

@@ -15,6 +15,7 @@ import pynng
 import pytest
 
 from appliance.commandline.cli import main
+from appliance.commands.reload import _show
 from appliance.commands.run import checked_wiring
 from appliance.local.places import is_listening, runtime_directory
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
@@ -230,3 +231,29 @@ async def test_a_topology_from_standard_input_cannot_be_read_again() -> None:
     outcome = await Reloader(appliance, "-", checked_wiring).reload()
     assert outcome.file == "<standard input>"
     assert outcome.error.startswith("<standard input> cannot be read again: run the topology from a file")
+
+
+async def test_who_reloads_is_told_the_warnings_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """So that a database that is cut off is noticed: the reload of one succeeds."""
+    file = tmp_path / "t.yaml"
+    file.write_text(text := "name: t\ngateways: {a: }\nbuses: {p: {on: a}}\n")
+    (tmp_path / "cut.dbc").write_text(
+        'VERSION ""\nBO_ 1 One: 8 ECM\n SG_ A : 0|8@1+ (1,0) [0|255] "" ECM\nBO_ 2 Tw'
+    )
+    side = "{can: {interface: virtual, channel: x}, protocol: {dbc: {file: cut.dbc}}}"
+    appliance = appliance_of(loads(text), "a")
+    appliance.open(asyncio.get_running_loop())
+    file.write_text(f"{text}bridges: {{b: {{on: a, join: [{{bus: p}}, {side}]}}}}\n")
+    outcome = await Reloader(appliance, str(file), checked_wiring).reload()
+    appliance.close()
+    told = [line for line in outcome.warnings if "the file ends within it: is it cut off?" in line]
+    assert len(told) == 1
+    assert told[0].startswith(f"{file}:4:")
+    assert "is it cut off?" in caplog.text
+    _show(unpack_outcome(pack(outcome)), as_json=False)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        *(f"  {line}" for line in outcome.changes),
+        *(f"  {line}" for line in outcome.warnings),
+    ]
