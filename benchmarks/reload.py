@@ -118,8 +118,8 @@ class _TimedReloader(Reloader):
         super().__init__(appliance, file, checked_wiring)
         self.timed = Timed()
 
-    def _prepare(self) -> Following:
-        return self.timed.of(super()._prepare)()
+    def _prepare(self, tell: Callable[[str], None]) -> Following:
+        return self.timed.of(super()._prepare)(tell)
 
 
 async def reload(bridges: int, directory: Path) -> Reload:
