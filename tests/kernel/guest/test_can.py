@@ -15,7 +15,16 @@ from bridges.media.subject import HEARTBEAT, Subject
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.peers import until
-from tests.kernel.guest.support import PATIENCE_S, can_link, candump, cansend, dumped, python
+from tests.kernel.guest.support import (
+    PATIENCE_S,
+    can_link,
+    candump,
+    cansend,
+    dumped,
+    ips,
+    python,
+    second_bus,
+)
 
 BOTH = pytest.mark.parametrize("fd", [False, True], ids=["classic", "fd"])
 CHANNEL = "vcan0"
@@ -165,6 +174,24 @@ async def test_frames_that_the_kernel_drops_from_a_full_queue_are_counted() -> N
             await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
         await until(lambda: bool(heard.messages) and link.stats.rejected.get("overrun", 0) > 0, PATIENCE_S)
         assert link.stats.rejected["orphan"] + link.stats.rejected["overrun"] == SENT
+
+
+async def test_an_interface_that_carries_no_fd_any_more_or_is_made_again_is_waited_for() -> None:
+    second_bus()
+    hub = Hub()
+    with can_link(hub, "vcan1", 1, fd=True) as link:
+        await until(lambda: link.state == "up", PATIENCE_S)
+        ips("link set vcan1 down", "link set vcan1 mtu 16", "link set vcan1 up")
+        await until(lambda: "vcan1 carries no CAN FD" in link.fault, PATIENCE_S)
+        say(hub, None, MESSAGE)
+        ips("link del vcan1")
+        await until(lambda: "No such device" in link.fault, PATIENCE_S)
+        second_bus()
+        await until(lambda: link.state == "up", PATIENCE_S)
+        say(hub, None, MESSAGE)
+        await until(lambda: link.stats.sent == 1, PATIENCE_S)
+        assert (link.stats.dropped, link.losses) == ({}, 1)
+        assert {name: account.stats.offered for name, account in hub.accounts().items()} == {link.name: 2}
 
 
 @pytest.mark.parametrize(
