@@ -1,9 +1,10 @@
 """Capture files as they are written: Parquet (zstd), aside, synced and renamed. Needs pyarrow."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -45,11 +46,13 @@ class Sheet:
             self._writer.write_table(self._summary.widened(table))
         self._held, self.held_rows = [], 0
 
-    def close(self) -> None:
-        """Write what is left, and sync the file."""
+    def close(self, words: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Write what is left, and words that go into the file's metadata, and sync the file."""
         self.flush()
         if (rows := self._summary.rows()) is not None:
             self._writer.write_table(rows)
+        if words:
+            self._writer.add_key_value_metadata(dict(words))
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())

@@ -135,7 +135,7 @@ class Writer:
 
     def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
         self._file, self._numbers = file, Numbers()
-        self._step_ns = 1 if style.get("step_ns") == 1 else 1000
+        self._style = style  # whose reader may still learn
         self._begin_ns: int | None = None
 
     def add(self, frames: Frames) -> None:
@@ -156,7 +156,7 @@ class Writer:
 
     def _time(self, offset_ns: int) -> str:
         seconds, ns = divmod(max(0, offset_ns), 10**9)
-        return f"{seconds:>4}.{ns:09}" if self._step_ns == 1 else f"{seconds:>4}.{ns // 1000:06}"
+        return f"{seconds:>4}.{ns:09}" if self._style.get("step_ns") == 1 else f"{seconds:>4}.{ns // 1000:06}"
 
     def close(self) -> None:
         """Write the end of the trigger block."""

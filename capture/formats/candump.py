@@ -196,13 +196,10 @@ def _data(lines: _Lines, begin: Ints, sizes: Ints) -> tuple[Octets, Flags]:
 
 
 class Writer:
-    """A writer of the log. `style` is that of `read`."""
+    """A writer of the log. `style` is that of `read`, which may still learn."""
 
     def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
-        self._file = file
-        self._digits = 9 if style.get("step_ns") == 1 else 6
-        self._directions = ("", "") if not style.get("direction") else (" R", " T")
-        self._bare = ERROR if style.get("bare_errors") else 0
+        self._file, self._style = file, style
 
     def add(self, frames: Frames) -> None:
         """Write frames."""
@@ -212,8 +209,10 @@ class Writer:
         """Do nothing: the log has no end of its own."""
 
     def _lines(self, frames: Frames) -> Iterator[str]:
-        names, directions = [interface_name(name) for name in frames.names], self._directions
-        step, digits = 10 ** (9 - self._digits), self._digits
+        names, style = [interface_name(name) for name in frames.names], self._style
+        directions = (" R", " T") if style.get("direction") else ("", "")
+        bare, digits = ERROR if style.get("bare_errors") else 0, 9 if style.get("step_ns") == 1 else 6
+        step = 10 ** (9 - digits)
         width = frames.data.shape[1] * 2
         text = frames.data.tobytes().hex().upper()
         columns = (column.tolist() for column in frames.columns[:-1])
@@ -223,7 +222,7 @@ class Writer:
             seconds, ns = divmod(ts_ns, 1_000_000_000)
             data = text[at * width : at * width + 2 * size]
             frame = compact(number, size, marks, is_fd, data)
-            direction = "" if number & self._bare else directions[is_sent]
+            direction = "" if number & bare else directions[is_sent]
             yield f"({seconds:010}.{ns // step:0{digits}}) {names[channel]} {frame}{direction}\n"
 
 

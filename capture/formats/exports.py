@@ -109,7 +109,7 @@ def frames_in(path: Path, key: str | None = None, place: FramePlace = EVERYWHERE
         form = BY_KEY[key] if key else format_of(str(path), source.head)
         style: Style = {}
         frames = _of_items(form.read(source, style), source.told, place)
-        first = next(frames, None)  # the style is learned from it
+        first = next(frames, None)  # what a file begins with is learned by then
         yield Found(form.key, style, _behind(first, frames), source.told)
 
 
@@ -123,7 +123,7 @@ def _in_directory(root: Path, place: FramePlace) -> Found:
     paths, told = finished(root), LeftOut()
     runs = [list(run) for _, run in groupby(paths, lambda path: (gateway_of(path), boot_of(path)))]
     frames = ordered([_of_run(run, told, place) for run in runs])
-    with opened(paths[0]) as file:
+    with opened(runs[0][-1]) as file:  # the style is learned to the end of a log
         source = json.loads((file.metadata.metadata or {}).get(META_SOURCE.encode(), b"{}"))
     return Found(source.get("format", ""), source.get("style", {}), frames, told)
 

@@ -4,7 +4,7 @@ import json
 import os
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -128,8 +128,8 @@ class _Sheet:
     def flush(self) -> None:
         self._sheet.flush()
 
-    def close(self) -> None:
-        self._sheet.close()
+    def close(self, words: Mapping[str, str]) -> None:
+        self._sheet.close(words)
         self.aside.replace(self.path)
         parquet.sync(self.path.parent)
 
@@ -209,12 +209,11 @@ class Target:
             self._topologies[run] = topology
 
     def _schema(self, run: _Run) -> pa.Schema:
-        source = {"file": self._name, "format": self._form.key, "style": self._style}
         topology = self._topologies.get(run, b"").decode()
         return arrow_schema({
             **({META_TOPOLOGY: topology} if topology else {}),
             META_VERSION: str(VERSION), META_GATEWAY: run.gateway, META_BOOT: str(run.boot),
-            META_RECORDER: RECORDER, META_SOURCE: json.dumps(source),
+            META_RECORDER: RECORDER,
         })  # fmt: skip
 
     def _add(self, run: _Run, batch: pa.RecordBatch) -> None:
@@ -249,7 +248,8 @@ class Target:
             max(self._sheets.values(), key=lambda one: one.held_rows).flush()
 
     def _close(self, key: tuple[_Run, int]) -> None:
-        self._sheets[key].close()
+        source = {"file": self._name, "format": self._form.key, "style": self._style}  # as learned so far
+        self._sheets[key].close({META_SOURCE: json.dumps(source)})
         del self._sheets[key]
 
     def close(self) -> None:

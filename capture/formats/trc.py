@@ -151,7 +151,7 @@ class Writer:
 
     def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
         self._file, self._numbers, self._count = file, Numbers(), 0
-        self._step_ns = 1 if style.get("step_ns") == 1 else 1000
+        self._style = style  # whose reader may still learn
         self._begin_ns: int | None = None
 
     def add(self, frames: Frames) -> None:
@@ -172,7 +172,7 @@ class Writer:
 
     def _time(self, offset_ns: int) -> str:
         ms, ns = divmod(max(0, offset_ns), 10**6)
-        return f"{ms:>9}.{ns:06}" if self._step_ns == 1 else f"{ms:>9}.{ns // 1000:03}"
+        return f"{ms:>9}.{ns:06}" if self._style.get("step_ns") == 1 else f"{ms:>9}.{ns // 1000:03}"
 
     def close(self) -> None:
         """Do nothing: the trace has no end of its own."""

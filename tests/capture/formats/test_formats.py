@@ -1,6 +1,7 @@
 """Every format of the table: there and back, cut at any byte, packed, and what it cannot hold."""
 
 import gzip
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -426,3 +427,48 @@ def test_bytes_of_the_kernel_are_those_of_the_medium() -> None:
         assert item == socketcan.pack_frame((number, content, word))  # type: ignore[arg-type]
     odd = pa.array([b"", None, bytes(16), bytes([0, 0, 0, 0, 9, *bytes(11)]), bytes(72)], pa.binary())
     assert parsed(odd).good.tolist() == [False, False, True, False, True]
+
+
+def late(key: str, frames: Frames, of: bytes) -> bytes:
+    """Return a log whose style shows in its last line: a finer time, a frame that was sent, an error without
+    a direction."""
+    directed = {"direction": key == "bare errors", "step_ns": 1000}
+    lines = written(BY_KEY[key if key in BY_KEY else "candump"], frames, directed).splitlines(keepends=True)
+    at = next(at for at in range(len(lines) - 1, 0, -1) if of in lines[at])
+    if key == "bare errors":
+        lines[at] = lines[at].replace(of, b"20000004#0004000000000000").replace(b" R", b"")
+    elif key == "directions":
+        lines[at] = lines[at].replace(b"\n", b" T\n")
+    else:
+        lines[at] = re.sub(rb"(\d\.\d+)", rb"\g<1>001", lines[at], count=1)
+    return b"".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("key", "of"),
+    [("candump", b"123#11"), ("asc", b"d 1 11"), ("trc", b" 11"), ("directions", b"123#11"),
+     ("bare errors", b"123#11")],
+)  # fmt: skip
+@pytest.mark.parametrize("way", ["from the log", "from the capture"])
+def test_a_style_that_shows_late_in_a_log_is_followed(key: str, of: bytes, way: str, tmp_path: Path) -> None:
+    """A time was cut, and what was sent counted as heard, without a word."""
+    form, count = BY_KEY[key if key in BY_KEY else "candump"], 40_000  # more than a reader takes at once
+    begin_ns = BEGAN_NS // 10**9 * 10**9
+    none, words = np.zeros(count, np.bool_), np.zeros(count, np.uint8)
+    frames = Frames(
+        begin_ns + np.arange(count) * 10**6, np.zeros(count, np.int64), none,
+        np.full(count, 0x123, np.uint32), words + np.uint8(1), words, none,
+        np.full((count, 8), 0x11, np.uint8), ["can0"],
+    )  # fmt: skip
+    log, again, held = (tmp_path / name for name in ("a", "b", "held"))
+    log.write_bytes(late(key, frames, of))
+    source = log
+    if way == "from the capture":
+        imported(log, held, "car", form.key)
+        source = held
+    with frames_in(source, None if source == held else form.key) as found:
+        assert exported(found, form, str(again)) == (count, 0)
+        assert list(found.told.lines()) == []
+    assert listed(read_back(again, form)[0])[-2:] == listed(read_back(log, form)[0])[-2:]
+    if key == "bare errors":
+        assert again.read_bytes() == log.read_bytes()
