@@ -185,6 +185,8 @@ $(TOOLS)/pip-compile: | .venv/bin/python
 	$(TOOLS)/pip install --quiet --disable-pip-version-check pip-tools cyclonedx-bom pip-audit
 
 .venv/%: pyproject.toml | .venv/bin/python
+	@[ ! -L .venv ] || { echo ".venv is a link, and pip would let $$(readlink -f .venv) run the code of this tree:" \
+	"remove the link, or type what the target runs"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(filter demo,$*),,--no-compile) -e '.[$*]' \
 	$(if $(filter dev,$*),-r packaging/pyspark.txt)
 	@$(BIN)/python -m appliance.commandline.manual .venv/share/man

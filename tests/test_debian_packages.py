@@ -20,6 +20,7 @@ PACKAGES = {
 """The Debian package of a program that has another name."""
 ELSEWHERE = {
     "setpriv": "of util-linux, which is essential",
+    "make": "it runs the tests",
     "podman": "make image-test",
     "micropython": "Debian 12 has none; the emulated board of test_microbit.py runs it",
     "node": "only for the micropython of npm",

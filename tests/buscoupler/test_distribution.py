@@ -7,11 +7,13 @@ import tarfile
 import zipfile
 from functools import partial
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 from appliance.commandline import manual
 from tests.buscoupler.conftest import tracked
+from tests.helpers import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 PACKAGES = ("appliance", "bridges", "bus", "buscoupler", "capture", "devices", "pipeline", "topologies")
@@ -65,3 +67,19 @@ def test_the_source_distribution_has_every_file_but_those_of_git(built: tuple[se
     needed = {name for name in tracked() if not name.startswith(".")}
     assert {"CHANGELOG.md", "docs/index.md", "Makefile"} <= needed
     assert needed - built[1] == set()
+
+
+@pytest.mark.skipif(which("make") is None, reason="there is no make")
+def test_no_make_installs_into_the_environment_of_another_clone(tmp_path: Path) -> None:
+    """That clone would run the code of this one from then on, and so would all services in it."""
+    for name in ("Makefile", "pyproject.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "other" / "bin").mkdir(parents=True)
+    python = tmp_path / "other" / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$@" >> installed\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv").symlink_to(tmp_path / "other")
+    made = subprocess.run(["make", "generated"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert made.returncode == 2
+    assert f".venv is a link, and pip would let {tmp_path / 'other'} run the code of this tree" in made.stdout
+    assert not (tmp_path / "installed").exists()
