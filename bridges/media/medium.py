@@ -287,6 +287,10 @@ class Medium(Record):
         """Return what `seconds` does, for a frame of the pattern `names` on the wire."""
         return self.seconds(size, trunk)
 
+    def own_share(self) -> float:
+        """Return the share of the wire that a link takes by itself, when no frame crosses."""
+        return 0.0
+
     def unjudged(self) -> str:
         """Return why the capacity is unknown, if a setting for it is missing; "" otherwise."""
         return ""

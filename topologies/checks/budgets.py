@@ -40,7 +40,7 @@ def find_overloads(wiring: Wiring) -> list[Finding]:
             place = wiring.candidates[joint.bridge][0], joint.number
             there = users[joint.wire]
             there[place] = max(there.get(place, joint), joint, key=partial(_share, topology))
-    findings += [f for name, there in users.items() if (f := _judge(topology, name, [*there.values()]))]
+    findings += [f for name, there in users.items() if (f := _judge(wiring, name, [*there.values()]))]
     findings += [one for joint in wiring.joints for one in _too_long(joint)]
     return findings + _strays(topology) + list(_crowded(wiring))
 
@@ -140,8 +140,12 @@ def _may_pass(side: Side, pattern: Tokens, inward: bool) -> bool:
     return allowed and not any(begins(one, pattern) for one in deny)
 
 
-def _judge(topology: Topology, name: str, joined: list[Joint]) -> Finding | None:
-    place, share = joined[0].side.where, sum(_share(topology, joint) for joint in joined)
+def _judge(wiring: Wiring, name: str, joined: list[Joint]) -> Finding | None:
+    """Return a finding for a wire that is too full. All links say what they say by themselves: also those of
+    candidates that do not forward."""
+    media = [joint.side.medium for joint in wiring.joints if joint.wire == name]
+    place, share = joined[0].side.where, sum(_share(wiring.topology, joint) for joint in joined)
+    share += sum(medium.own_share() for medium in media if medium is not None)
     text = f"{name} is promised {share:.0%} of what it can carry"
     if share <= FULL or all(joint.side.shed for joint in joined):
         return None

@@ -14,6 +14,7 @@ from bridges.media.subject import HEARTBEAT
 EVERY_S: Final = 1.0
 """The longest time between two."""
 _LAYOUT: Final = Struct("<IBBB")  # uptime in s, health, mode, a status of the vendor's own
+SIZE_BYTES: Final = _LAYOUT.size
 _NOMINAL, _ADVISORY, _OPERATIONAL = 0, 1, 0
 _UPTIME_S_MAX: Final = 0xFFFFFFFF
 _WELL: Final = ("error-active", "unknown")

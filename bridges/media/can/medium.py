@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from bridges.items import EXTENDED, FD
 from bridges.media.can.adapters import strange, uncoded
 from bridges.media.can.codec import SUBJECT_DEFAULT, frame_seconds, transfer_seconds
+from bridges.media.can.heartbeat import EVERY_S as HEARTBEAT_S
+from bridges.media.can.heartbeat import SIZE_BYTES as HEARTBEAT_BYTES
 from bridges.media.can.subjects import COMPACT_BYTES
 from bus.confined import Confined
 from bus.key_types import CanNode, Delay, Name, Names, PatternKey, QueueBytes, Scalar, pattern_in
@@ -336,6 +338,11 @@ class Can(Medium):
             return None
         data_rate = (self.data_bitrate or self.bitrate) if marks & FD else None
         return frame_seconds(len(data), self.bitrate, data_rate, bool(identifier & EXTENDED))
+
+    def own_share(self) -> float:
+        if not self.subjects or self.listen_only or self.bitrate is None:
+            return 0.0
+        return self._transfer_seconds(self.bitrate, HEARTBEAT_BYTES) / HEARTBEAT_S
 
     def refuses(self, item: Any) -> str:
         if not item[2] & FD or self.sends_fd:

@@ -167,3 +167,30 @@ def test_polling_is_compared_with_the_line(medium: str, protocol: str, words: st
     )
     found = [one for one in found if "of the line" in one]
     assert [words in one and "poll_ms" in one for one in found] == ([True] if words else [])
+
+
+def on_slow_can(gateways: int, more: str) -> str:
+    """Return a bus of CAN at 10 kbit/s, where a promised frame takes 16 ms, 40 times a second."""
+    names = [f"g{number}" for number in range(gateways)]
+    can = "interface: udp_multicast, channel: 239.1.1.1, bitrate: 10000, subjects: {a: 4100}"
+    rates = ", rates: [{pattern: a, frames_per_s: 40, data_bytes: 7}]"
+    bridges = [
+        f"  b{at}: {{on: {one}, pattern: a, join: [bus: p{at}, can: {{{can}{more if at else ''}}}]"
+        f"{'' if at else rates}}}\n"
+        for at, one in enumerate(names)
+    ]
+    return (
+        f"name: t\ngateways: {{{', '.join(f'{one}: {{node: {at + 1}}}' for at, one in enumerate(names))}}}\n"
+        f"buses: {{{', '.join(f'p{at}: {{on: {one}}}' for at, one in enumerate(names))}}}\n"
+        f"bridges:\n{''.join(bridges)}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gateways", "more", "share"),
+    [(1, "", ""), (3, "", ""), (4, "", "70%"), (8, "", "77%"), (8, ", listen_only: true", "")],
+)
+def test_the_heartbeats_of_all_links_with_subjects_count(gateways: int, more: str, share: str) -> None:
+    """Each takes 1.6 % of this bus, whether its gateway has promised frames or not."""
+    found = [one for one in warnings(on_slow_can(gateways, more)) if "promised" in one and "carry" in one]
+    assert [share for share in (share,) if share] == [one.split()[4] for one in found]
