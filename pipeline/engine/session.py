@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -149,11 +149,11 @@ def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"
         raise
     try:
         yield spark
-        if local is None:
-            _release(spark, where.remote)
     finally:
         if where.remote:
             try_again(spark, 0)  # a server forgets a session by itself
+        if local is None:
+            _release(spark, where.remote)  # also after an error, or it would end a session that others use
         try:
             spark.stop()
         finally:
@@ -210,8 +210,9 @@ def _fault(error: Exception) -> str:
 
 def _release(spark: Any, remote: str) -> None:
     """Leave nothing on the server but a session that the URL names: that one goes on."""
-    cache.release()
     spark.release_session_on_close = _SESSION_ID not in remote
+    with suppress(Exception):  # the server may be what has gone
+        cache.release()
 
 
 def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":

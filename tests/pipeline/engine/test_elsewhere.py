@@ -92,6 +92,19 @@ def test_a_session_that_somebody_has_closed_is_one_clear_line(
     assert "another client has closed it" in done.stderr
 
 
+def test_a_session_with_a_name_goes_on_after_a_job_that_fails(
+    spark: "SparkSession", directory: Path, connect_port: int
+) -> None:
+    """After one wrong query it was closed for good, and so was what `pipeline serve` tells to use."""
+    if not connect_port:
+        pytest.skip("Connect's client is not installed: pip install -e '.[connect]'")
+    url = f"sc://127.0.0.1:{connect_port}/;session_id={uuid4()}"
+    words = [sys.executable, "-m", "buscoupler", "pipeline", "sql", str(directory), "--remote", url, "-q"]
+    for query, status in (("CREATE/**/TABLE t (a int)", 1), ("SELECT nothing", 1), ("SELECT 1 AS a", 0)):
+        done = subprocess.run([*words, "-e", query], capture_output=True, text=True, cwd=ROOT)
+        assert (done.returncode, "another client" in done.stderr) == (status, False), done.stderr
+
+
 def test_sail_gives_the_same(here: Answers, directory: Path) -> None:
     pytest.importorskip("pysail")
     assert ON_SAIL == TABLES  # so its answers stand for Spark's in tests/pipeline/engine/test_servers.py
