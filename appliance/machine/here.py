@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from appliance.local.places import runtime_directory
 from appliance.machine.inspection import disk_of, is_here, lacking_room, trouble
 from appliance.machine.turns import lease_words, worst_s
-from appliance.status.client import status_socket
+from appliance.status.client import ask_all, status_socket, status_sockets
+from bus.machine.holders import words_of_process
 from bus.machine.permissions import distrust
-from bus.needs import Directory, Lasting, Room, Secret
+from bus.needs import Directory, Lasting, Need, Room, Secret
 from bus.schema import Where
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.checks.needs import needs_of
@@ -43,7 +44,7 @@ def _gateways(topology: Topology, wanted: str | None) -> list[str]:
 
 
 def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
-    here, told = topology.gateways[gateway], set[str]()
+    here = topology.gateways[gateway]
     if not is_here(here.address):
         text = f"{here.address} is no address of this machine, so others will not find {gateway} there"
         yield warning(here.where, f"{text}: correct it, or choose another --gateway")
@@ -58,11 +59,30 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
         yield _pace(topology, here.where)
     needs = list(needs_of(wiring, gateway))
     yield from _crowded([(where, need) for where, need in needs if isinstance(need, Room)])
-    for where, need in ((here.where, Directory(str(runtime_directory()))), *needs):
-        text = "" if isinstance(need, Room) else trouble(need)
-        if text and text not in told:
-            told.add(text)
+    placed = [(here.where, Directory(str(runtime_directory()))), *needs]
+    looked = [(where, need, trouble(need)) for where, need in placed if not isinstance(need, Room)]
+    held = any(" (process " in text for _, _, text in looked)
+    yield from _told(looked, _running(topology, gateway) if held else [])
+
+
+def _told(looked: Sequence[tuple[Where, Need, str]], running: Sequence[str]) -> Iterator[Finding]:
+    """Yield each trouble once. What the running gateway itself holds is none."""
+    told = {""}
+    for where, need, text in looked:
+        if text in told:
+            continue
+        told.add(text)
+        if any(words in text for words in running):
+            yield note(where, f"this gateway runs: {text}")
+        else:
             yield (warning if isinstance(need, Secret | Lasting) else error)(where, text)
+
+
+def _running(topology: Topology, gateway: str) -> list[str]:
+    """Return the processes that run a gateway now, in words, as far as this user may ask them."""
+    statuses = [found for _, found in ask_all(status_sockets(None)) if isinstance(found, dict)]
+    ours = topology.name, gateway
+    return [words_of_process(one["pid"]) for one in statuses if (one["topology"], one["gateway"]) == ours]
 
 
 def _pace(topology: Topology, where: Where) -> Finding:

@@ -63,6 +63,11 @@ def holding_words(error: OSError, path: str) -> str:
     return f"{path} is in use by {holder}" if holder else why_of(error)
 
 
+def words_of_process(number: int | str) -> str:
+    """Return a process in the words of a holder, such as `nginx (process 812)`."""
+    return f"{_name(number)} (process {number})"
+
+
 def _inodes(host: str, port: int, kind: str) -> Iterator[tuple[str, str]]:
     """Yield the number and the user's number of each socket that is bound to the port at that host."""
     for table in (kind, f"{kind}6"):
@@ -106,7 +111,7 @@ def _process(wanted: Wanted, skip: str = "", unless: str = "") -> str:
             return ""
         links = [*_links(number)] if number != skip else []
         if any(map(wanted, links)) and unless not in links:
-            return "this process" if number == own else f"{_name(number)} (process {number})"
+            return "this process" if number == own else words_of_process(number)
     return ""
 
 
@@ -118,7 +123,7 @@ def _links(number: str) -> Iterator[str]:
                 yield os.readlink(f"{directory}/{file}")
 
 
-def _name(number: str) -> str:
+def _name(number: int | str) -> str:
     with suppress(OSError), open(f"/proc/{number}/comm", encoding="utf-8", errors="replace") as file:
         return plain(file.read().strip()) or "a process"
     return "a process"

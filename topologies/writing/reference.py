@@ -76,8 +76,8 @@ which cannot be a trunk, that is a note.
 `check --here` also looks at the machine on which it runs: packages, device files, interfaces, free ports,
 names, certificates and directories that its gateway needs. `--gateway NAME` says which gateway that is; by
 default it is that with the name of this host, else those with an address of this machine. It opens no
-device, and each fault comes with what to do. A gateway that is running holds its ports itself, so run `check
---here` before it starts. `-` stands for standard input.
+device, and each fault comes with what to do. What a gateway that runs now holds
+itself is a note. `-` stands for standard input.
 
 A pattern matches every frame that starts with it. `fridge/temp/7` and `[fridge, temp, 7]` are the same
 pattern, `/` and `[]` match all. Between slashes, as on the command line, a part of digits (or of `0x` and hex

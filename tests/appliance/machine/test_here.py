@@ -16,6 +16,7 @@ from appliance.machine import here
 from appliance.machine.here import find_lacking
 from appliance.machine.turns import worst_s
 from bus.errors import BusError
+from bus.machine.holders import words_of_process
 from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
 from tests.helpers.appliances import appliance_of
 from tests.helpers.certificates import own_tls
@@ -319,3 +320,21 @@ def test_a_gateway_without_leases_is_not_measured(monkeypatch: pytest.MonkeyPatc
 
 def test_the_latest_timer_is_measured() -> None:
     assert worst_s(2) >= 0
+
+
+@pytest.mark.parametrize(("name", "level"), [("near", "note"), ("far", "error")])
+def test_what_the_running_gateway_itself_holds_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, name: str, level: str
+) -> None:
+    process = os.getppid()
+    monkeypatch.setattr(here, "status_sockets", lambda _: [Path("x")])
+    status = {"topology": "whole", "gateway": name, "pid": process}
+    monkeypatch.setattr(
+        here, "ask_all", lambda paths: [*((path, status) for path in paths), (Path("y"), OSError())]
+    )
+    words = f"Address already in use by {words_of_process(process)}"
+    monkeypatch.setattr(here, "trouble", lambda need: words if isinstance(need, Listening) else "")
+    told = {
+        finding.level for finding in find_lacking(loads(WHOLE % 1, "w.yaml"), "near") if words in finding.text
+    }
+    assert told == {level}
