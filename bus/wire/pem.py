@@ -6,6 +6,7 @@ from typing import Final
 CERTIFICATE: Final = "CERTIFICATE"
 KEY: Final = "PRIVATE KEY"
 _AGAIN: Final = "write it anew"
+_BEGIN: Final = b"-----BEGIN "
 _EDGE: Final = re.compile(rb"-----(BEGIN|END) ([A-Z0-9 ]+)-----")
 
 
@@ -16,6 +17,8 @@ def fault(data: bytes, holds: str) -> str:
         return f"is empty: {_AGAIN}"
     begun, kinds = None, set[str]()
     for edge in _EDGE.finditer(data):
+        if begun is None and data[max(0, edge.start() - 1) : edge.start()] not in (b"", b"\n"):
+            continue  # in a note, which may say anything
         if begun is not None and edge[1] == b"BEGIN":
             break
         begun = edge if edge[1] == b"BEGIN" else None
@@ -24,8 +27,8 @@ def fault(data: bytes, holds: str) -> str:
         line = data.count(b"\n", 0, begun.start()) + 1
         what = KEY if begun[2].endswith(KEY.encode()) else begun[2].decode()
         return f"is cut off: the {what.lower()} that begins in line {line} does not end: {_AGAIN}"
-    line = data.count(b"\n")
-    if not _EDGE.match(last := data.rsplit(b"\n", 1)[-1]) and last.startswith(b"-"):
-        return f"is cut off in line {line + 1}: {_AGAIN}"
+    if (last := data.rsplit(b"\n", 1)[-1]) and _BEGIN.startswith(last[: len(_BEGIN)]):
+        line = data.count(b"\n") + 1
+        return f"is cut off in line {line}: {_AGAIN}"
     has = any(kind.endswith(holds) for kind in kinds)
     return "" if has else f"holds no {holds.lower()} in PEM: name another"

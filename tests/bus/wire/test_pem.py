@@ -22,6 +22,20 @@ def test_a_file_is_whole_or_cut_off(data: bytes, holds: str, end: bytes) -> None
         assert (fault(data[:size], holds) == "") is at_a_block, (size, data[:size][-40:])
 
 
+def test_notes_between_blocks_may_say_anything_that_is_no_edge_at_the_begin_of_a_line() -> None:
+    notes = (
+        b"# from -----BEGIN CERTIFICATE----- on",
+        b"#-----BEGIN CERTIFICATE-----",
+        b"-- ours",
+        b"---- ours",
+    )
+    for note in notes:
+        for data in (note + b"\n" + CHAIN, CHAIN + note, CHAIN + note + b"\n" + CHAIN):
+            assert fault(data, CERTIFICATE) == "", note
+    commented = b"".join(b"# " + line for line in CHAIN.splitlines(keepends=True))
+    assert fault(commented, CERTIFICATE) == "holds no certificate in PEM: name another"
+
+
 def test_the_words_say_what_is_cut_off_and_where() -> None:
     first = CHAIN.index(b"-----END") + 30
     line = CHAIN[:first].count(b"\n") + 1
