@@ -1,8 +1,7 @@
 """Names of tokens: the table that shows tokens by name, and lists of names. Pure.
 
 A token is shown by its name, or without one as `0x` and eight hex digits. A name that ends with `/0x` stands
-for none: it says that behind the pattern before it come identifiers of CAN frames (`car/0x`). One that ends
-with `/$` says that sentences of NMEA come there whose fields are frames, too (`gps/$`).
+for none: it says that behind the pattern before it come identifiers of CAN frames (`car/0x`).
 """
 
 import re
@@ -35,7 +34,6 @@ RESERVED: Final = (
 traffic, alerts."""
 
 IDENTIFIERS: Final = "/0x"
-PARTED: Final = "/$"
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")
 
 
@@ -70,21 +68,23 @@ def table_of(names: tuple[str, ...]) -> "Names":
 class Names:
     """A table of known names, to show tokens by name. The reserved names are always known."""
 
-    __slots__ = ("_by_token", "_parted", "_roots", "_words")
+    __slots__ = ("_by_token", "_roots", "_words")
 
     def __init__(self, names: Iterable[int | str] = ()) -> None:
         self._by_token: dict[int, tuple[str, ...]] = {}
         self._roots = set[tuple[int, ...]]()  # patterns behind which there are identifiers
-        self._parted = set[tuple[int, ...]]()  # patterns behind which sentences are parted into their fields
         self._words: dict[int, str] = {}  # of known tokens: to write a name takes longer than to find it
         for name in dict.fromkeys((*RESERVED, *names)):
             if isinstance(name, str) and name.endswith(IDENTIFIERS):
-                _add(self._roots, name.removesuffix(IDENTIFIERS))
-            elif isinstance(name, str) and name.endswith(PARTED):
-                _add(self._parted, name.removesuffix(PARTED))
+                self._add_root(name.removesuffix(IDENTIFIERS))
             elif isinstance(name, str):
                 number = token(name)
                 self._by_token[number] = (*self._by_token.get(number, ()), name)
+
+    def _add_root(self, word: str) -> None:
+        names = names_in_or_none(word)
+        if names is not None:
+            self._roots.add(tuple(map(token, names)))
 
     def get(self, number: int) -> str | None:
         """Return the name of a token, None if none is known. Names that share a token are joined: `a | b`."""
@@ -95,11 +95,6 @@ class Names:
     def roots(self) -> frozenset[tuple[int, ...]]:
         """The patterns behind which there are identifiers of CAN frames."""
         return frozenset(self._roots)
-
-    @property
-    def parted(self) -> frozenset[tuple[int, ...]]:
-        """The patterns behind which there are sentences whose fields are frames, too."""
-        return frozenset(self._parted)
 
     def tokens(self) -> Iterable[int]:
         """Return the tokens that have a name."""
@@ -126,10 +121,3 @@ class Names:
             if len(some) > place and some[:place] == root and is_identifier(some[place]):
                 words[place] = identifier_word(some[place])
         return "/".join(words) or "/"
-
-
-def _add(roots: set[tuple[int, ...]], word: str) -> None:
-    """Add the tokens of a pattern to `roots`, if the word is one."""
-    names = names_in_or_none(word)
-    if names is not None:
-        roots.add(tuple(map(token, names)))

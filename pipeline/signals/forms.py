@@ -189,12 +189,12 @@ def _json(data: pa.Array) -> Iterator[Values]:
     if "v" in columns:
         units = columns.get("unit", [None] * len(data))
         words = units if isinstance(units, list) else units.to_pylist()
-        for values in _where(_column("", "", columns["v"]), is_one):
+        for values in where(_column("", "", columns["v"]), is_one):
             yield from _by_unit(values, words)
     for name in inner:
-        yield from _where(_column(name.removeprefix("v."), "", columns[name]), is_several)
+        yield from where(_column(name.removeprefix("v."), "", columns[name]), is_several)
     for name, one in list(columns.items())[:_MEMBERS_MAX]:
-        yield from _where(_column(name, "", one), ~is_one & ~is_several)
+        yield from where(_column(name, "", one), ~is_one & ~is_several)
 
 
 def _any_valid(columns: "Mapping[str, Column]", names: Iterable[str], count: int) -> Flags:
@@ -208,7 +208,7 @@ def _any_valid(columns: "Mapping[str, Column]", names: Iterable[str], count: int
     return found
 
 
-def _where(values: Values, which: Flags) -> Iterator[Values]:
+def where(values: Values, which: Flags) -> Iterator[Values]:
     """Yield the values of some rows, null elsewhere; nothing for none."""
     if which.all() or not which.any():
         yield from [values] * bool(len(which) and which[0])
@@ -225,7 +225,7 @@ def _by_unit(values: Values, units: list[Any]) -> Iterator[Values]:
     """Yield values for each unit that messages name, and those without one."""
     words = np.array(["" if one is None else _whole(str(one)) for one in units], object)
     for unit in dict.fromkeys(words.tolist()):
-        yield from _where(values._replace(unit=unit), words == unit)
+        yield from where(values._replace(unit=unit), words == unit)
 
 
 def _objects(data: pa.Array) -> pa.Table | None:

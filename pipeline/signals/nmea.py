@@ -3,20 +3,16 @@
 A sentence of a type without a table has its fields by number, from 1.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bus.quantity.sentences import LAT, LON, QUALITY, SENTENCES, STATUS, Field
-from bus.wire.pattern import token
-from pipeline.signals.databases import Tokens
 from pipeline.signals.numerals import numbers_of
 
 _FIELDS_MAX: Final = 64
-_KINDS: Final = frozenset(map(token, SENTENCES))
-_PROPRIETARY: Final = token("P")
 
 Column = tuple[str, str, pa.Array | None, pa.Array | None]
 
@@ -40,13 +36,6 @@ def read(text: pa.Array, is_named: Callable[[str], bool]) -> Iterator[Column]:
             is_said = is_it if name in (STATUS, QUALITY) else is_valid
             column = pc.if_else(is_said, _field(fields, place), pa.scalar(None, pa.string()))
             yield (prefix + name, unit, *_values(fields, column, place, name))
-
-
-def is_parted(tokens: Tokens, roots: Collection[Tokens]) -> bool:
-    """Return whether the fields of the sentences of a pattern, `ROOT/TALKER/TYPE`, are frames, too: below
-    these roots they are, of those with a talker and a table."""
-    *root, talker, kind = tokens if len(tokens) > 1 else (0, 0)
-    return tuple(root) in roots and talker != _PROPRIETARY and kind in _KINDS
 
 
 def _are_valid(kind: str, fields: pa.Array, counts: pa.Array) -> pa.Array:

@@ -5,7 +5,7 @@ unless it is a part of a long message.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from bus import events
 from bus.quantity.quantity import Quantity
 from bus.wire.pattern import token
 from capture.schema import Kind
-from pipeline.signals import forms, nmea
+from pipeline.signals import forms
 from pipeline.signals.blocks import Block, Moments, block_of, described, strangers, valued
 from pipeline.signals.databases import Tokens
 from pipeline.signals.ends import ends_with
@@ -34,6 +34,8 @@ COLUMNS: Final = ("ts_ns", "kind", "hub", "bus", "dir", "tokens", "payload")
 _KINDS, _WAYS = 8, 2
 _OURS: Final = events.PATTERN[0]  # events, the log, alarms, gateways, questions for values
 _HEAD, _SIZE, _CLASSIC, _FD = 8, 4, 16, 72  # of can_frame and canfd_frame
+_BESIDE_NS: Final = 10 * 10**9
+"""A gateway that says values beside its sentences says them at least so often, while it has some."""
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +47,6 @@ class Reader:
         self.wanted = wanted
         self._decoders = dict[tuple[str, Tokens | None], Decoder | None]()
         self._patterns = dict[Tokens, tuple[str, str, str]]()
-        self._parted = wanted.names.parted
         self._joiners = defaultdict[tuple[str, RowPlace, str], Joiner](lambda: Joiner({}))
 
     def blocks(self, batch: pa.RecordBatch, gateway: str) -> Iterator[Block]:
@@ -174,21 +175,26 @@ class Reader:
     def _plain(self, bus: str, at: Moments, lists: Lists, data: pa.Array, rows: Array) -> Iterator[Block]:
         """Yield the signals of messages that are no CAN frames, pattern by pattern."""
         _, firsts, codes = np.unique(lists.hashes(rows), return_index=True, return_inverse=True)
+        patterns = dict[Tokens, Array]()
         for code, some in grouped(codes, len(firsts)):
             first = rows[firsts[code]]
-            tokens = tuple(lists.values[lists.starts[first] : lists.ends[first]].tolist())
+            patterns[tuple(lists.values[lists.starts[first] : lists.ends[first]].tolist())] = rows[some]
+        for tokens, some in patterns.items():
             if tokens[0] == _OURS:
                 continue
             pattern, above, last = self._pattern(tokens)
             if self.wanted.ends and not self._may_be_wanted(pattern):
                 continue
-            when, part = at.at(rows[some]), data.take(pa.array(rows[some]))
+            when, part = at.at(some), data.take(pa.array(some))
             quantity = self.wanted.quantities.find(tokens)
             is_text = quantity is not None and quantity.is_text
             for form, its in self._forms(tokens, part, quantity):
                 mine = part if len(its) == len(part) else part.take(pa.array(its))
                 moments = when.at(its)
-                for values in forms.read(form, mine, is_text, lambda kind: token(kind) in tokens):  # noqa: B023 - read at once
+                found = forms.read(form, mine, is_text, lambda kind: token(kind) in tokens)  # noqa: B023 - read at once
+                if form == "nmea":
+                    found = _alone(found, tokens, moments, patterns, at)
+                for values in found:
                     name = (pattern, values.name) if values.name else (above, last)
                     block = Block(
                         "", bus, *name, values.unit, moments.ts_ns, values.numbers, values.texts,
@@ -229,5 +235,22 @@ class Reader:
         if form:
             yield form, np.arange(len(data))
         else:
-            is_parted = nmea.is_parted(tokens, self._parted)
-            yield from (found for found in forms.divided(data) if not (is_parted and found[0] == "nmea"))
+            yield from forms.divided(data)
+
+
+def _alone(
+    found: Iterator[forms.Values],
+    tokens: Tokens,
+    moments: Moments,
+    patterns: Mapping[Tokens, Array],
+    at: Moments,
+) -> Iterator[forms.Values]:
+    """Yield the fields of sentences, but for those times at which their gateway said them as frames, too."""
+    for values in found:
+        beside = patterns.get((*tokens, token(values.name)))
+        if beside is None:
+            yield values
+            continue
+        said_ns = at.ts_ns[beside]
+        before, behind = said_ns.min() - _BESIDE_NS, said_ns.max() + _BESIDE_NS
+        yield from forms.where(values, (moments.ts_ns < before) | (moments.ts_ns > behind))

@@ -9,12 +9,10 @@ from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
 from bridges.protocols.rows import FormSetting
 from bus.key_types import Names
-from bus.names import PARTED
 from bus.quantity.quantity import Quantity
 from bus.quantity.sentences import SENTENCES
 from bus.schema import Length, Range
 from bus.wire.frame import TOKENS_MAX
-from bus.wire.notation import text_of
 
 STANDARD_BYTES = 82
 """The longest sentence of the standard, with `$` and the line's end."""
@@ -80,8 +78,6 @@ class Nmea(Protocol):
         yield from (*_TALKERS.split(), *_TYPES.split())
         if self.values:
             yield from sorted({field.name for fields in SENTENCES.values() for field in fields})
-            if self.form != "number":  # then what is text stands in the sentence alone
-                yield text_of(self.root) + PARTED
 
     def quantities(self) -> Iterator[Quantity]:
         if self.values:

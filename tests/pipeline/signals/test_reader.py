@@ -254,17 +254,30 @@ def test_a_sentence_is_not_named_twice() -> None:
     assert {"gps/GP/GGA/lat", "gps/GP/GGA/XYZ.1"} <= found.keys()
 
 
-@pytest.mark.parametrize("form", ["text", "json", ""])
-def test_a_value_that_a_gateway_says_beside_its_sentence_counts_once(form: Any) -> None:
-    record = Nmea(root=("gps",), values=bool(form), form=form or "text")
-    bodies = (b"GPGGA,123519,4807.038,S,01131.000,E,1,08,0.9,545.4,M,46.9,M,,", b"GPXYZ,5,on", b"PUBX,00,1")
+def sentences(ms: float, values: bool, form: Any) -> tuple[list[Seen], Nmea]:
+    """Return what a gateway makes of three sentences."""
+    record = Nmea(root=("gps",), values=values, form=form if values else "text")
+    bodies = (b"GPRMC,123519,A,4807.038,S,01131.000,E,1,8", b"GPXYZ,5,on", b"PUBX,00,1")
     line = b"".join(b"$%b*%02X\r\n" % (body, checksum(body)) for body in bodies)
     frames = NmeaTranslator(record, Wire("gps", "bytes", Stats())).receive([line], 1.0)
-    seen = [Seen(1, "/".join(map(hexadecimal, one.tokens)), one.data) for one in map(unpack, frames)]
-    reader = Reader(Wanted(names=Names([*record.names(), "gps", "XYZ", "UBX"])))
-    found = Counter(one.name for one in reader.blocks(batch_of(seen), "gw-a") for _ in one.ts_ns)
-    assert {"gps/GP/GGA/lat", "gps/GP/GGA/quality", "gps/GP/XYZ/1", "gps/P/UBX/1"} <= found.keys()
-    assert set(found.values()) == {1}
+    seen = [Seen(ms, "/".join(map(hexadecimal, one.tokens)), one.data) for one in map(unpack, frames)]
+    return seen, record
+
+
+@pytest.mark.parametrize("form", ["text", "number", "json"])
+@pytest.mark.parametrize("since", [0, 1, 2], ids=["always", "since a reload", "never"])
+def test_a_value_that_a_gateway_says_beside_its_sentence_counts_once(form: Any, since: int) -> None:
+    """With `number` each counted twice; and where the names of a capture said that there are values now, what
+    came before was lost, and so was what another gateway said."""
+    minute_ms, names = 60_000, ("lat", "lon", "speed", "course", "status")
+    found = [sentences(at * minute_ms, at >= since, form) for at in range(2)]
+    reader = Reader(Wanted(names=Names([*found[-1][1].names(), *names, "gps", "XYZ", "UBX"])))
+    rows = [row for seen, _ in found for row in seen]
+    times = Counter((one.name, ms) for one in reader.blocks(batch_of(rows), "gw-a") for ms in one.ts_ns)
+    wanted = {*(f"gps/GP/RMC/{name}" for name in names), "gps/GP/XYZ/1", "gps/P/UBX/1"}
+    assert {name for name, _ in times} >= wanted
+    assert all(times[name, START_NS + at * minute_ms * MS] == 1 for name in wanted for at in range(2))
+    assert set(times.values()) == {1}
 
 
 def test_data_of_one_pattern_that_are_not_alike_keep_what_each_says() -> None:
