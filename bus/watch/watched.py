@@ -55,7 +55,7 @@ class WatchedHub(Hub):
         "_case",
         "_histories",
         "_is_idle",
-        "_outer",
+        "_sees_rings",
         "call_later",
         "chance",
         "clock",
@@ -80,12 +80,12 @@ class WatchedHub(Hub):
         self._case: Case | None = None
         self._is_idle = True
         self._histories: dict[Pipe, PipeHistory] = {}
-        self._outer = 0
+        self._sees_rings = False
 
     def attach(self, pipe: Pipe) -> None:
         super().attach(pipe)
         self._histories[pipe] = PipeHistory(next(_arrivals))
-        self._outer += _is_outer(pipe)
+        self._note_ways()
 
     def inherit(self, old: Hub, rename: Callable[[str], str]) -> None:
         """Continue the counts of another hub; look for loops anew."""
@@ -100,8 +100,16 @@ class WatchedHub(Hub):
             self._case.leave(pipe)
         super().detach(pipe)
         if self._histories.pop(pipe, None) is not None:
-            self._outer -= _is_outer(pipe)
+            self._note_ways()
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
+
+    def _note_ways(self) -> None:
+        """Note whether a ring may show here: not where one pipe leads on, to a hub that looks, or to none.
+
+        Where several do, a ring that turns one way may show here alone.
+        """
+        ways = [pipe for pipe in self._histories if not pipe.is_leaf]
+        self._sees_rings = len(ways) > 2 or sum(not pipe.is_watched for pipe in ways) > 1
 
     @property
     def holds(self) -> bool:
@@ -120,7 +128,7 @@ class WatchedHub(Hub):
         if origin is None or not batch.count:
             return self.pass_on(batch, origin)
         if self._is_idle:
-            if origin.is_watched or self._outer < 2:  # a ring takes two, or passes a hub that looks at it
+            if origin.is_watched or not self._sees_rings:
                 return Hub.publish(self, batch, origin)
             suspect = self._look(batch, origin, self.clock())
             if suspect is None or not self._suspects(suspect, batch):
@@ -356,11 +364,6 @@ class WatchedHub(Hub):
         self.pipes += (cut.pipe,)
         history = self._histories[cut.pipe]
         history.hold_down_s, history.opened_s = cut.hold_down_s, now
-
-
-def _is_outer(pipe: Pipe) -> bool:
-    """Return whether a ring may go by a pipe that no other hub of this process looks at."""
-    return not (pipe.is_watched or pipe.is_leaf)
 
 
 def _content(message: Buffer) -> Buffer:

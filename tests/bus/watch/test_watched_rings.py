@@ -61,31 +61,50 @@ def parallel_links(seed: int) -> Net:
     return net
 
 
-def joined(seed: int, lines: int = 1) -> Net:
-    """Return a bus, and a bridge that joins it in one process to another hub by so many lines: a ring.
+def joined(seed: int, lines: int = 1, buses: int = 1) -> Net:
+    """Return buses, and a bridge that joins them in one process to another hub by so many lines: a ring.
 
-    By one line, the ring is closed between the bus and the hub; by two, between the bridge and the hub.
+    By one line, the ring is closed between a bus and the hub; by two, between the bridge and the hub.
     """
     net = Net(seed)
     process = Process(net)
-    bus, other = net.hub("bus", process=process), net.hub("other", is_watched=False)
+    first, *more = (net.hub(f"bus{number}", process=process) for number in range(buses))
+    other = net.hub("other", is_watched=False)
     bridge = Bridge("bridge", 1, clock=lambda: net.now)
     bridge.call_later, bridge.chance = process.call_later, net.chance
     net.hubs.append(bridge)
-    join(bus, bridge.side("0 bus"))
+    for bus in (first, *more):
+        join(bus, bridge.side(f"0 {bus.name}"))
     for number in range(lines):
         side = bridge.side(f"{number + 1} out")
         processes[id(side)] = process
         wire(net, side, other)
     if lines == 1:
-        wire(net, other, bus)
-    Program(net, bus)
+        wire(net, other, first)
+    for hub in more or [first]:
+        Program(net, hub)
     Program(net, other)
     return net
 
 
+@pytest.mark.parametrize("buses", [2, 3])
+def test_a_ring_that_turns_one_way_through_a_bus_of_two_pipes_shows_at_the_bridge(
+    buses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bus cannot tell it from equal readings, and the bridge did not look."""
+    net = joined(0, buses=buses)
+    ways = [*net.hubs[0].pipes, *(port.inner for port in net.watched()[-1].pipes)]
+    back, line = (way for way in ways if isinstance(way, HubEnd))
+    for deaf in (back, line.far):
+        monkeypatch.setattr(deaf, "take", lambda batch: None)
+    net.programs[-1].every(0.005, 30, numbered)
+    assert net.run(2.0, 100_000)
+    assert (net.cuts(), net.loops()) == (1, 1)
+
+
 RINGS |= {
     "a bus and its bridge": joined,
+    "two buses and their bridge": partial(joined, buses=2),
     "two lines of a bridge": partial(joined, lines=2),
     "three": ring_net(),
     "two": ring_net(2),
