@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,8 @@ from capture.frames import Frames
 
 FORMATS: Final = {"candump": ".log", "can-pcapng": ".pcapng"}
 MARKS: Final = (0.1, 0.5, 1.0)
-JOBS: Final = ("signals", "quality", "rates")
+JOBS: Final = ("signals", "values", "quality", "rates")
+"""`values` are those of all signals, written as a table."""
 ENGINES: Final = ("spark", "sail")
 _CHUNK: Final = 1 << 17
 _COMMAND: Final = (sys.executable, "-m", "buscoupler")
@@ -65,9 +67,11 @@ def first_files(root: Path, target: Path, count: int) -> None:
 
 def asked(root: Path, job: str, engine: str, database: Path) -> Used:
     """Ask a capture, and return the cost."""
-    words = ["pipeline", job] if job == "quality" else [job]
-    more = ["--dbc", str(database)] if job == "signals" else []
-    return trees.run([*_COMMAND, *words, str(root), *more, "-q", "--engine", engine, "--no-resident"])
+    words = {"quality": ["pipeline", "quality"], "values": ["signals"]}.get(job, [job])
+    more = ["--dbc", str(database)] if words == ["signals"] else []
+    with TemporaryDirectory(dir=root.parent, prefix="values-") as name:
+        more += ["--output", name] if job == "values" else []
+        return trees.run([*_COMMAND, *words, str(root), *more, "-q", "--engine", engine, "--no-resident"])
 
 
 def measure(where: Path, options: Any) -> Iterator[str]:

@@ -16,13 +16,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.command import Command, run_as_command
+from bus.logs import LEVELS, Line
+from bus.wire.frame import unpack
+from capture import parquet, schema
+from capture.files import capture_file, day_of, name_of
+from capture.schema import Kind
 from tests.rigs.cluster import Cluster
-from tests.rigs.planted import CAPTURES, generate, plan_of
+from tests.rigs.planted import CAPTURES, START_NS, generate, plan_of
 from tests.rigs.planted.names import FILE
 
 
@@ -51,6 +57,8 @@ WORKERS: Final = 4
 PARTS: Final = ("--conf", f"spark.sql.shuffle.partitions={4 * WORKERS}")
 """Rows are divided as suits so few workers: Spark's 200 parts take minutes more."""
 ROWS: Final = 1_000_000
+LINES: Final = 10_000
+_GATEWAY: Final = "gw-log"
 _COMMAND: Final = (sys.executable, "-m", "buscoupler")
 _PRINTED: Final = "printed"
 Rows = Counter[str]
@@ -75,6 +83,28 @@ def answer(place: Path) -> dict[str, Rows]:
         if lines := page.read_text().splitlines():
             found[page.name] = Counter(lines)
     return found
+
+
+def plant_lines(directory: Path, count: int) -> None:
+    """Add lines of a log to a capture, which has none: each heard twice, of a gateway of its own."""
+    metadata = {schema.META_VERSION: str(schema.VERSION), schema.META_GATEWAY: _GATEWAY}
+    rows = [_row_of(number // 2, number) for number in range(2 * count)]
+    table = pa.Table.from_pylist(rows, schema.arrow_schema({**metadata, schema.META_BOOT: str(START_NS)}))
+    path = capture_file(directory, day_of(START_NS), _GATEWAY, name_of(START_NS, 0))
+    path.parent.mkdir(parents=True)
+    parquet.write(path, table.schema, table.to_batches())
+
+
+def _row_of(line: int, number: int) -> dict[str, Any]:
+    at_ns = START_NS + line * 1_000_000
+    message = Line(at_ns, LEVELS[line % len(LEVELS)], _GATEWAY, "planted", f"line {line}").frame()
+    frame = unpack(message)
+    return {
+        "boot": START_NS, "cap_seq": number, "ts_ns": at_ns + number % 2, "kind": Kind.FRAME.value,
+        "hub": "bus log", "bus": "log", "peer": f"p{number % 2}", "dir": 0, "verdict": 0, "count": 1,
+        "type": frame.type,
+        "tokens": list(frame.tokens), "payload": frame.data, "message_bytes": len(message),
+    }  # fmt: skip
 
 
 def differing(one: dict[str, Rows], other: dict[str, Rows]) -> Iterator[str]:
@@ -135,6 +165,7 @@ def main() -> int:
     with TemporaryDirectory(prefix="buscoupler-cluster-") as name:
         capture = Path(name) / "planted"
         generate(capture, plan_of(options.sort, options.rows))
+        plant_lines(capture, LINES)
         wrong = measure(capture, Path(name) / "out", options.jobs)
     print(f"{wrong} differ")
     return int(bool(wrong))

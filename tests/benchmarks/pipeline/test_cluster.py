@@ -10,8 +10,9 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 from pyarrow import parquet
 
-from benchmarks.pipeline.cluster import JOBS, answer, differing
+from benchmarks.pipeline.cluster import JOBS, answer, differing, plant_lines
 from pipeline import jobs
+from pipeline.input import sound
 
 
 def planted(place: Path, **tables: list[int]) -> Path:
@@ -50,3 +51,9 @@ def test_the_lines_of_a_page_are_compared(tmp_path: Path) -> None:
 
 def test_every_job_that_runs_on_spark_is_compared() -> None:
     assert {job.name for job in jobs.every() if job.process is None} == JOBS.keys() - {"values"}
+
+
+def test_the_planted_lines_of_a_log_are_rows_of_a_capture(tmp_path: Path) -> None:
+    plant_lines(tmp_path, 10)
+    found = sound.look(tmp_path / "capture", thorough=True)
+    assert (found.bad, found.rows) == ([], 20)
