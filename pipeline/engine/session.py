@@ -6,6 +6,7 @@ Only `spark.sql.*` is set once a session runs, and no job touches the context, t
 """
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SESSION_ID: Final = ";session_id="
+_STOPPED: Final = re.compile("context stopped|stopped SparkContext|masters are unresponsive")
+"""Spark's words when it has given up a master, which it does after a minute."""
 TRIES: Final = 6
+ANSWER_S: Final = 10.0
 _BACKOFF_MS: Final = 10_000
 """The longest wait between two tries to reach a Connect server. The first is of 50 ms, each is four times as
 long as the one before: all are over within half a minute."""
@@ -164,6 +168,8 @@ def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"
 def _made(where: Where, local: Local | None) -> "SparkSession":
     if local is None:
         reach.check(where.remote)
+        if where.remote:
+            check_answers(where.remote)
     else:
         where = where._replace(remote=local.connect())
     try:
@@ -176,6 +182,22 @@ def _made(where: Where, local: Local | None) -> "SparkSession":
     if where.remote:
         try_again(spark, 0 if isinstance(local, Sail) else TRIES)
     return spark
+
+
+def check_answers(remote: str) -> None:
+    """Raise `PipelineError` if what listens at a Connect server's URL does not speak as one: the client would
+    try for ten minutes."""
+    import_client()
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(with_token(remote)).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(ANSWER_S)
+    except grpc.FutureTimeoutError:
+        raise PipelineError(f"{remote}: it accepts, but does not answer within {ANSWER_S:.0f} s") from None
+    finally:
+        channel.close()
 
 
 def try_again(spark: Any, tries: int) -> None:
@@ -205,6 +227,8 @@ def for_local() -> dict[str, str]:
 def _fault(error: Exception) -> str:
     if "SESSION_CLOSED" in str(error):
         return f"another client has closed it for good; leave {_SESSION_ID}... out, or start the server again"
+    if _STOPPED.search(str(error)):
+        return "its master does not take us: it says nothing, or has refused"
     return cause_of(str(error))
 
 

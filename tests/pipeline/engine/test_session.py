@@ -1,5 +1,7 @@
-"""A client looks for a Connect server that has gone for half a minute, and not for Spark's ten."""
+"""A client looks for a Connect server that has gone for half a minute, not for Spark's ten; for ten seconds
+if it says nothing from the start."""
 
+import socket
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +11,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("grpc")
 
 from pipeline.engine import session
+from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.client.retries import RetryPolicy
@@ -48,3 +51,11 @@ def test_without_tries_nothing_is_tried_again() -> None:
     session.try_again(SimpleNamespace(client=client), session.TRIES)
     session.try_again(SimpleNamespace(client=client), 0)
     assert client.policies == []
+
+
+def test_a_server_that_accepts_and_says_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ANSWER_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        remote = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(PipelineError, match=f"^{remote}: it accepts, but does not answer within 0 s$"):
+            session.check_answers(remote)
