@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from random import Random, SystemRandom
 
 from bus.hub import Hub, Pipe, chain, without
@@ -108,7 +108,7 @@ class WatchedHub(Hub):
 
         Where several do, a ring that turns one way may show here alone.
         """
-        ways = [pipe for pipe in self._histories if not pipe.is_leaf]
+        ways = [*islice((pipe for pipe in self._histories if not pipe.is_leaf), 3)]  # of thousands
         self._sees_rings = len(ways) > 2 or sum(not pipe.is_watched for pipe in ways) > 1
 
     @property
