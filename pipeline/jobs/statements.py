@@ -19,13 +19,23 @@ _WITH: Final = "CTE"
 _BEHIND_WITH: Final = re.compile(r"^\+- '?(\w+)", re.MULTILINE)
 _READING: Final = re.compile(
     r"(?:Show|List|Describe|Explain|Cache|Uncache|Refresh|Clear|Reset)\w+"
-    r"|Set(?:Command|Variable|Catalog|Current)\w*"
+    r"|Set(?:Command|Variable|Catalog|Current|NamespaceCommand)\w*"
     r"|CreateViewCommand|CreateTempViewUsing|CreateTemporaryView"  # of Spark, `CreateView` is one that stays
-    r"|(?:Create|Drop)(?:SQL)?FunctionCommand|DropFunction|(?:Create|Drop)Variable"  # so of functions
+    r"|(?:Create|Drop)(?:SQL)?FunctionCommand|(?:Create|Drop)Variable"  # so of functions
     r"|Add\w+Command"
-    r"|InsertIntoDir|FileDeleteExec"
+    r"|InsertIntoDir"
 )
 """The commands that read, or make what ends with the shell, or write where they say."""
+_REPLACES: Final = "FileDeleteExec"
+_GAP: Final = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
+_TO_DIRECTORY: Final = re.compile(
+    rf"{_GAP}*+INSERT{_GAP}++OVERWRITE{_GAP}++(?:LOCAL{_GAP}++)?DIRECTORY{_GAP}*+['\"]", re.I | re.S
+)
+"""Sail has one plan for this and for a view of files, which it would replace."""
+_EXPLAINED: Final = re.compile(
+    rf"{_GAP}*+EXPLAIN\b(?:{_GAP}++(?:(?P<does>ANALYZE)|EXTENDED|CODEGEN|COST|FORMATTED|VERBOSE)\b)?",
+    re.I | re.S,
+)
 _LINE: Final = re.compile(r"\(line (\d+),")
 _REFUSED: Final = (
     "sql stores no tables and changes none: they would be in spark-warehouse, wherever Spark was started, or "
@@ -38,12 +48,23 @@ def check(spark: "SparkSession", statement: str) -> None:
     """Raise `PipelineError` for a statement that would store or change tables, or that Spark cannot read.
 
     What Sail cannot explain it cannot do: then nothing is raised, and Sail says why."""
+    statement = _does(statement) if writes_down(spark) else statement
     try:
         spark.sql(_QUERY + statement)
     except Exception:  # it is a command, or wrong
         name = _name(spark, statement)
-        if name and not _READING.fullmatch(name):
+        may = bool(_TO_DIRECTORY.match(statement)) if name == _REPLACES else _READING.fullmatch(name)
+        if name and not may:
             raise PipelineError(_REFUSED) from None
+
+
+def _does(statement: str) -> str:
+    """Return what a statement of Sail does: EXPLAIN ANALYZE does what it explains, also where that is
+    explained."""
+    rest, does = statement, False
+    while found := _EXPLAINED.match(rest):
+        rest, does = rest[found.end() :], does or found["does"] is not None
+    return rest if does else statement
 
 
 def _name(spark: "SparkSession", statement: str) -> str:

@@ -39,6 +39,7 @@ STORING = (
     "BEGIN CREATE TABLE t (a int) USING parquet; END",
     "DROP TABLE t",
     "DROP DATABASE d",
+    "DROP FUNCTION f",
     "ALTER TABLE t RENAME TO u",
     "DELETE FROM t WHERE a = 1",
     "UPDATE t SET a = 1",
@@ -75,7 +76,10 @@ FOR_SPARK = (
     "UNCACHE TABLE five",
     "DECLARE VARIABLE z = 3",
     "SET VARIABLE z = 4",
+    "USE default",
+    "USE SCHEMA default",
     "CREATE TEMPORARY FUNCTION g(x INT) RETURNS INT RETURN x + 1",
+    "DROP TEMPORARY FUNCTION g",
 )
 WRITING = "INSERT OVERWRITE /*x*/ DIRECTORY '{}' USING parquet SELECT 1 AS a"
 WRITING_OF_SPARK = (
@@ -117,6 +121,34 @@ def test_sail_is_not_asked_for_a_table(spark: "SparkSession") -> None:
     for statement in (*STORING[:3], STORING[5]):
         with pytest.raises(PipelineError, match="CREATE TEMPORARY VIEW lasts"):
             check(spark, statement)
+
+
+REPLACING = (
+    "INSERT OVERWRITE files SELECT 2 AS a",
+    "INSERT OVERWRITE TABLE files SELECT 2 AS a",
+    "INSERT INTO files SELECT 2 AS a",
+)
+
+
+@pytest.mark.engines(SAIL)
+def test_files_of_which_a_view_is_made_stay_as_they_are(spark: "SparkSession", tmp_path: Path) -> None:
+    """Sail replaced them; and to judge EXPLAIN ANALYZE, which does what it explains, did so."""
+    done(spark, WRITING.format(tmp_path / "files"))
+    done(spark, f"CREATE TEMPORARY VIEW files USING parquet OPTIONS (path '{tmp_path / 'files'}')")
+    before = {path.name for path in (tmp_path / "files").iterdir()}
+    for words in (
+        "",
+        "EXPLAIN ANALYZE ",
+        "/*x*/ explain\n-- so\nanalyze ",
+        "EXPLAIN EXTENDED EXPLAIN ANALYZE ",
+    ):
+        for statement in REPLACING:
+            with pytest.raises(PipelineError, match="CREATE TEMPORARY VIEW lasts"):
+                check(spark, words + statement)
+    assert {path.name for path in (tmp_path / "files").iterdir()} == before
+    done(spark, "EXPLAIN ANALYZE SELECT * FROM files")
+    done(spark, f"EXPLAIN ANALYZE {WRITING.format(tmp_path / 'more')}")
+    assert [*(tmp_path / "more").glob("*.parquet")]
 
 
 def test_what_reads_or_ends_with_the_shell_is_answered(spark: "SparkSession") -> None:
