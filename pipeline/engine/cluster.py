@@ -7,7 +7,7 @@ for that.
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pipeline import reach
@@ -21,6 +21,7 @@ LOST_S: Final = 60.0
 _LOOK_S: Final = 2.0
 _END_S: Final = 20.0
 _SCHEME: Final = "spark://"
+_GIVES_BACK: Final = "spark.dynamicAllocation.enabled"
 
 
 class Load(NamedTuple):
@@ -31,10 +32,13 @@ class Load(NamedTuple):
 
 
 class Patience:
-    """The judgement of a cluster that gives a command no worker. `url` is its master's."""
+    """The judgement of a cluster that gives a command no worker. `url` is its master's.
 
-    def __init__(self, url: str) -> None:
-        self._url, self._had, self._told = url, False, False
+    `gives_back`: the command gives idle workers back, and may wait for them as for its first ones.
+    """
+
+    def __init__(self, url: str, gives_back: bool = False) -> None:
+        self._url, self._gives_back, self._had, self._told = url, gives_back, False, False
         self._since_s: float | None = None
 
     def lost(self, now_s: float, load: Load, doubt: Callable[[], str]) -> str:
@@ -43,7 +47,7 @@ class Patience:
 
         A command that never had a worker waits as long as the master answers: others may have them all.
         """
-        self._had = self._had or load.workers > 0
+        self._had = self._had or (load.workers > 0 and not self._gives_back)
         if load.workers or not load.waits:
             self._since_s = None
         elif self._since_s is None:
@@ -103,14 +107,19 @@ class _Watch:
         self._thread.start()
 
     def _look(self) -> None:
-        patience = Patience(self._master)
-        while not (self.lost or self._ended.wait(_LOOK_S)):
-            now_s = time.monotonic()
-            self.lost = patience.lost(now_s, self._load(), lambda: reach.doubt(self._master))
-            if news := patience.news(now_s):
-                self._warn(news)
-        if self.lost:
-            self._java().stop()  # not the jobs of now alone: each later one would wait again
+        with suppress(Exception):  # py4j's: Java has gone, and who works there is told
+            patience = Patience(self._master, self._java().getConf().getBoolean(_GIVES_BACK, False))
+            while not (self.lost or self._ended.wait(_LOOK_S)):
+                self._judge(patience)
+            if self.lost:
+                self._java().stop()  # not the jobs of now alone: each later one would wait again
+
+    def _judge(self, patience: Patience) -> None:
+        load = self._load()  # Java answers late if it collects its garbage
+        now_s = time.monotonic()
+        self.lost = patience.lost(now_s, load, lambda: reach.doubt(self._master))
+        if news := patience.news(now_s):
+            self._warn(news)
 
     def _load(self) -> Load:
         tracker = self._java().statusTracker()

@@ -77,11 +77,24 @@ def test_a_job_in_the_queue_of_a_busy_cluster_waits_on_and_says_so_once() -> Non
     assert patience.news(LOST_S * 9) == ""
 
 
+def test_who_gives_idle_workers_back_waits_for_them_as_for_the_first() -> None:
+    patience = Patience(MASTER, gives_back=True)
+    assert looked(patience, alive, TWO, NOTHING_TO_DO, NONE, NONE, NONE, NONE) == []
+    assert patience.news(LOST_S * 3) == f"{MASTER}: no worker has been free for 60 s; waiting"
+    assert patience.lost(LOST_S * 3, NONE, dead).startswith(f"{MASTER}: connection refused, and")
+
+
 class Java:
     """A context of Spark's in Java, with a job that never gets a worker."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
+
+    def getConf(self) -> "Java":
+        return self
+
+    def getBoolean(self, _: str, default: bool) -> bool:
+        return default
 
     def statusTracker(self) -> "Java":
         return self
@@ -94,6 +107,29 @@ class Java:
 
     def stop(self) -> None:
         self.stopped.set()
+
+
+class Gone(Java):
+    """A context whose Java has been killed."""
+
+    def statusTracker(self) -> Java:
+        self.stop()
+        raise ConnectionRefusedError
+
+
+class Busy(Java):
+    """A context whose Java answers after a long collection of garbage, at first without workers."""
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__()
+        self._clock, self._asked = clock, 0
+
+    def getExecutorInfos(self) -> list[str]:
+        self._asked += 1
+        self._clock[0] += 2 * LOST_S if self._asked == 2 else 1.0
+        if self._asked == 5:
+            self.stop()
+        return ["us"] if self._asked in (2, 3) else ["us", "a worker"]
 
 
 def session_of(java: Java, master: str) -> Any:
@@ -120,6 +156,31 @@ def test_what_a_job_raises_on_a_cluster_that_is_lost_becomes_the_line_that_names
     with pytest.raises(PipelineError) as told:
         failing(session_of(java, master), java)
     assert str(told.value) == f"{master}: connection refused, and the job has had no worker for 0 s"
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_of_a_java_that_has_gone_the_job_itself_tells() -> None:
+    java = Gone()
+    with pytest.raises(RuntimeError):
+        failing_without_loss(session_of(java, MASTER), java)
+
+
+def failing_without_loss(session: Any, java: Java) -> None:
+    with watched(session, False, print) as is_lost:
+        assert java.stopped.wait(30)
+        assert not is_lost()
+        raise RuntimeError("Java has gone")
+
+
+def test_a_long_collection_of_garbage_is_no_time_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(cluster, "_LOOK_S", 0.001)
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    java = Busy(clock)
+    with watched(session_of(java, MASTER), False, print) as is_lost:
+        assert java.stopped.wait(30)
+        assert not is_lost()
 
 
 @pytest.mark.parametrize(("master", "is_remote"), [("local[*]", False), ("yarn", False), (MASTER, True)])
