@@ -66,6 +66,8 @@ def compact(
                 is_closed = directory.parent.name.partition("=")[2] < before
                 day = _compacted(days, directory, file_bytes, on_wait) if is_closed else None
         except OSError as error:
+            if not directory.parent.exists():
+                continue  # its recorder has deleted the day meanwhile
             raise CaptureError(f"{directory}: {error.strerror or error}") from error
         if day is not None:
             yield day

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from capture import compact, files, locks
 from capture.reader import read
 from capture.schema import META_TOPOLOGY, Kind
+from devices.tap.retention import remove
 from tests.capture.divided import planted
 from tests.capture.killed import LATER, compacting
 from tests.helpers import ROOT
@@ -158,6 +159,16 @@ def test_one_of_two_waits_for_the_other(days: Path, number: int) -> None:
     assert rows_of(days) == before
     assert len(files.listed(days)) == 4
     assert not list(days.rglob(".*"))
+
+
+def test_a_day_that_its_recorder_deletes_meanwhile_is_passed_by(days: Path) -> None:
+    steps = compact.compact(days, LATER)
+    kept = [next(steps).directory.parent]
+    for path in files.listed(days):
+        if path.parent.parent not in kept:
+            remove(path)
+    assert {day.directory.parent for day in steps} <= {*kept}
+    assert {path.parent.parent for path in files.listed(days)} == {*kept}
 
 
 def test_it_waits_for_who_reads(days: Path) -> None:
