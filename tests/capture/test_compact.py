@@ -1,5 +1,6 @@
 """Compaction: the same rows in fewer files, at every moment, however it ends."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -162,13 +163,15 @@ def test_one_of_two_waits_for_the_other(days: Path, number: int) -> None:
 
 
 def test_a_day_that_its_recorder_deletes_meanwhile_is_passed_by(days: Path) -> None:
+    (day,) = days.glob("date=*")
+    later = day.rename(days / "date=2998-12-31")
+    shutil.copytree(later, day)
     steps = compact.compact(days, LATER)
-    kept = [next(steps).directory.parent]
-    for path in files.listed(days):
-        if path.parent.parent not in kept:
-            remove(path)
-    assert {day.directory.parent for day in steps} <= {*kept}
-    assert {path.parent.parent for path in files.listed(days)} == {*kept}
+    assert next(steps).directory.parent == day
+    for path in files.listed(later):
+        remove(path)
+    assert [one.directory.parent for one in steps] == [day] * 3
+    assert not later.exists()
 
 
 def test_it_waits_for_who_reads(days: Path) -> None:

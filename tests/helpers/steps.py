@@ -23,6 +23,7 @@ class Stepping:
     def __init__(self, program: Callable[..., None], *words: str) -> None:
         """`program`: a function of a module that can be imported, which gets the words, and `step` last."""
         self._ours, theirs = _CONTEXT.Pipe()
+        self._stays = False
         self._process = _CONTEXT.Process(target=_run, args=(program, words, theirs))
         self._process.start()
         theirs.close()
@@ -33,6 +34,7 @@ class Stepping:
             for _ in range(number - 1):
                 self._let_on()
             self._ours.recv()
+            self._stays = True
         except EOFError:
             pass
 
@@ -42,8 +44,10 @@ class Stepping:
         return self._ended()
 
     def finish(self) -> int | None:
-        """Let it go on to its end. Returns its status."""
+        """Let it go on to its end, from the step that it was to `reach`. Returns its status."""
         try:
+            if self._stays:
+                self._ours.send(None)
             while True:
                 self._let_on()
         except EOFError:
