@@ -50,7 +50,8 @@ class State:
 
     def refusing(self, name: str) -> "State":
         """Return this state, with the id of another roll-out that is refused from now on."""
-        return replace(self, refused=" ".join([*self.refused.split(), name][-_REFUSED:]))
+        others = [one for one in self.refused.split() if one != name]
+        return replace(self, refused=" ".join([*others, name][-_REFUSED:]))
 
     def over(self) -> bool:
         """Return whether a trial has gone on for too long, or the machine started again in it."""

@@ -181,6 +181,16 @@ def test_after_a_roll_out_that_failed_one_can_go_back_from_the_one_before(
     assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".last")] == []
 
 
+def test_who_is_told_often_to_go_back_forgets_no_other(tmp_path: Path) -> None:
+    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
+    file.write_text("first")
+    for name in ("early", *["again"] * 20):
+        station.do(Asked("back", "gw", name))
+    late = station.do(Asked("apply", "gw", "early", "me", "second", hash_of(b"first")))
+    assert "has gone back" in late.error
+    assert file.read_text() == "first"
+
+
 @pytest.mark.parametrize("cut", range(3))
 def test_a_way_back_that_is_killed_at_any_write_is_gone_to_its_end_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
