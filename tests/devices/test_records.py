@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bus.needs import (
+    Authorities,
     Certificate,
     Directory,
     Lasting,
@@ -36,6 +37,7 @@ TLS = Tls(ca_file="ca.pem", cert_file="own.pem")
 OWN = [
     Readable("ca.pem"),
     Readable("own.pem"),
+    Authorities("ca.pem"),
     Lasting("ca.pem", trusted=True),
     Lasting("own.pem"),
     Certificate("own.pem", "own.pem"),

@@ -29,6 +29,7 @@ def test_each_module_has_a_record_and_each_record_a_line() -> None:
         "asked",
         "rehearsal",
         "ranges",
+        "statements",
     }
     assert found == set(jobs.NAMES)
     assert [job.name for job in RECORDS] == list(jobs.NAMES)
