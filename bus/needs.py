@@ -188,6 +188,12 @@ def _scheme_needs(scheme: str, tls: Tls | None) -> Iterator[Need]:
     yield from proof_needs(tls)
 
 
+def authority_needs(ca_file: str | None) -> Iterator[Need]:
+    """Yield the needs of a client that trusts the authorities of a file, if it names one."""
+    if ca_file is not None:
+        yield from (Readable(ca_file), Authorities(ca_file))
+
+
 def proof_needs(tls: Tls) -> Iterator[Need]:
     """Yield what certificates and keys must be, beside readable: in date, of one pair, and secret."""
     if tls.ca_file:

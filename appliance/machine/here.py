@@ -61,8 +61,7 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
     yield from _crowded([(where, need) for where, need in needs if isinstance(need, Room)])
     placed = [(here.where, Directory(str(runtime_directory()))), *needs]
     looked = [(where, need, trouble(need)) for where, need in placed if not isinstance(need, Room)]
-    held = any(" (process " in text for _, _, text in looked)
-    yield from _told(looked, _running(topology, gateway) if held else [])
+    yield from _told(looked, _running(topology, gateway) if any(text for _, _, text in looked) else [])
 
 
 def _told(looked: Sequence[tuple[Where, Need, str]], running: Sequence[str]) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from bus.errors import LinkError, words_of
 from bus.extras import absent
 from bus.keys import read_key
 from bus.kinds import load
-from bus.machine.files import NotRegular, check_regular, pem, read_text
+from bus.machine.files import NotRegular, check_regular, read_text, unfit_pem
 from bus.machine.holders import holder_of_file, holder_of_socket
 from bus.machine.lasting import doubt, span
 from bus.machine.permissions import exposure
@@ -169,7 +169,7 @@ def _key_file(need: KeyFile) -> str:
 
 
 def _certificate(need: Certificate) -> str:
-    if found := _unfinished(need):
+    if found := unfit_pem(need.files):
         return found
     with suppress(OSError):  # told by `Readable`
         try:
@@ -177,17 +177,6 @@ def _certificate(need: Certificate) -> str:
         except ssl.SSLError:
             files = f"{need.key_file} is not the key of {need.cert_file}"
             return f"{files}, or one of them is damaged, or needs a password"
-    return ""
-
-
-def _unfinished(need: Certificate | Authorities) -> str:
-    try:
-        for path, holds in need.files:
-            pem(path, holds)
-    except OSError:
-        pass  # told by `Readable`
-    except ValueError as error:
-        return str(error)
     return ""
 
 
@@ -266,7 +255,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     PageToken: _page_token,
     Secret: _secret,
     Certificate: _certificate,
-    Authorities: _unfinished,
+    Authorities: lambda need: unfit_pem(need.files),
     Lasting: _lasting,
     Directory: _directory,
     Room: lambda need: lacking_room([need]),

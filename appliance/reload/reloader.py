@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +14,7 @@ from appliance.process.notify import reloading
 from appliance.reload.outcome import Outcome, Request, restart
 from bus.errors import BusError, TopologyError
 from bus.machine.aside import aside
-from bus.machine.files import NotRegular, check_regular, pem
+from bus.machine.files import NotRegular, check_regular, unfit_pem
 from bus.needs import Authorities, Certificate
 from topologies.checks.needs import needs_of
 from topologies.loading.loader import STDIN
@@ -110,10 +109,8 @@ class Reloader:
     def _check_certificates(self, wiring: Wiring) -> None:
         """Raise `TopologyError` for a file that somebody is still writing: links go on with the old one."""
         for _, need in needs_of(wiring, self._appliance.gateway):
-            files = need.files if isinstance(need, Certificate | Authorities) else ()
-            with suppress(OSError):  # the link that needs it says so
-                for path, holds in files:
-                    _whole(path, holds)
+            if isinstance(need, Certificate | Authorities) and (found := unfit_pem(need.files)):
+                raise TopologyError(found)
 
     def _read(self, tell: Callable[[str], None]) -> Wiring:
         if self.file == STDIN:
@@ -137,10 +134,3 @@ class Reloader:
             log.error("reload: %s", line)
         if not outcome.changes and not outcome.failed:
             log.info("reload: nothing differs")
-
-
-def _whole(path: str, holds: str) -> None:
-    try:
-        pem(path, holds)
-    except ValueError as error:
-        raise TopologyError(str(error)) from None

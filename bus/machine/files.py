@@ -8,7 +8,7 @@ the process wait. And files that are written at once and whole, and `is_at`, of 
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -128,6 +128,21 @@ def pem(path: str, holds: str = CERTIFICATE) -> str:
     if found := fault(data, holds):
         raise ValueError(f"{path} {found}")
     return path
+
+
+def unfit_pem(files: Iterable[tuple[str, str]]) -> str:
+    """Return why the first of some files, each with what it holds, is not as `pem` wants it; "" if all are.
+
+    One that cannot be read ends the look: who opens it says why.
+    """
+    try:
+        for path, holds in files:
+            pem(path, holds)
+    except ValueError as error:
+        return str(error)
+    except OSError:
+        pass
+    return ""
 
 
 def replace_bytes(path: str | Path, data: bytes) -> None:

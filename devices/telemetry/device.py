@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 from urllib.parse import urlsplit
 
 from bus.key_types import Path, TapName
-from bus.needs import Authorities, Need, Readable
+from bus.needs import Need, authority_needs
 from bus.schema import Check, Length, Range, Single
 from devices.device import DeviceSpec
 
@@ -77,5 +77,4 @@ class TelemetrySpec(DeviceSpec):
         return f"telemetry of {', '.join(joined)}, to {self.to}"
 
     def needs(self) -> Iterator[Need]:
-        if self.ca_file is not None:
-            yield from (Readable(self.ca_file), Authorities(self.ca_file))
+        yield from authority_needs(self.ca_file)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _QUERY: Final = "EXPLAIN EXPLAIN CREATE TEMPORARY VIEW judged AS\n"
-"""What a query can follow, and no command. Of two EXPLAIN, the outer one only parses what the inner one is
-given: EXECUTE IMMEDIATE would be done while it is analysed."""
+"""The words that a query can follow, and no command. The outer one of two EXPLAIN only parses what the inner
+one is given: EXECUTE IMMEDIATE would be done while it is analysed."""
 _COMMAND: Final = "EXPLAIN EXTENDED EXPLAIN\n"
 _NAMED: Final = re.compile(r"ExplainCommand '?(\w+)|CatalogCommandExec: (\w+)|((?:FileDelete|DataSink)Exec)")
 """The name of a command: of Spark's class; or of Sail's, or the first step of its plan for files."""

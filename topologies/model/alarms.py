@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from bus.key_types import BusName, Names, Path
 from bus.kinds import Kinds
-from bus.needs import Authorities, Need, Probe, Readable, Secret
+from bus.needs import Need, Probe, Readable, Secret, authority_needs
 from bus.schema import Check, Key, Length, Range, Record, Ref, Single
 from bus.urls import is_loopback
 
@@ -116,7 +116,7 @@ class WebhookSpec(OutletSpec):
         return f"{parts.scheme}://{parts.netloc}"
 
     def needs(self) -> Iterator[Need]:
-        yield from () if self.ca_file is None else (Readable(self.ca_file), Authorities(self.ca_file))
+        yield from authority_needs(self.ca_file)
         yield from () if self.token_file is None else (Readable(self.token_file), Secret(self.token_file))
 
 
@@ -175,7 +175,7 @@ class MailSpec(OutletSpec):
         return self.server.startswith("smtp:") and not is_loopback(server_of(self.server)[0])
 
     def needs(self) -> Iterator[Need]:
-        yield from () if self.ca_file is None else (Readable(self.ca_file), Authorities(self.ca_file))
+        yield from authority_needs(self.ca_file)
         if self.password_file is not None:
             yield from (Readable(self.password_file), Secret(self.password_file))
 

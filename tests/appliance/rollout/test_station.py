@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -79,6 +80,9 @@ def test_a_guard_ends_when_the_directory_of_its_topology_has_gone(
     guard(str(tmp_path / "gone" / "plant.yaml"), "gw", "1")
 
 
+OfStation = TypeVar("OfStation", bound=Bare)
+
+
 class Killed(BaseException):
     """A process that is killed within a step."""
 
@@ -92,14 +96,21 @@ class Guarded(Bare):
         self.guards += (name,)
 
 
+def rolled_out(directory: Path, kind: type[OfStation]) -> tuple[Path, OfStation]:
+    """Return the file of a gateway, in which a roll-out put `second` for `first`, and its station."""
+    file = directory / "plant.yaml"
+    station = kind(str(file), "gw")
+    file.write_text("first")
+    for step in ("look", "apply", "confirm"):
+        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    return file, station
+
+
 @pytest.mark.parametrize("cut", range(5))
 def test_a_step_that_is_killed_at_any_write_leaves_what_goes_back_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
-    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
-    file.write_text("first")
-    for step in ("look", "apply", "confirm"):
-        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    file, station = rolled_out(tmp_path, Guarded)
     asked = Asked("apply", "gw", "2", "me", "third", hash_of(b"second"))
     with monkeypatch.context() as patch:
         left = iter([*[lambda path, data: path.write_bytes(data)] * cut, killed])
@@ -163,10 +174,7 @@ def test_after_a_roll_out_that_failed_one_can_go_back_from_the_one_before(
 ) -> None:
     """There was `no roll-out to go back from`."""
     kind, fail = FAILURES[failure]
-    file, station = tmp_path / "plant.yaml", kind(str(tmp_path / "plant.yaml"), "gw")
-    file.write_text("first")
-    for step in ("look", "apply", "confirm"):
-        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    file, station = rolled_out(tmp_path, kind)
     present = "second"
     if forced and failure != "the next one comes":
         file.write_text(present := "by hand")
@@ -232,10 +240,7 @@ def test_a_step_that_comes_after_its_roll_out_went_back_changes_nothing(
 
 
 def test_of_a_roll_out_that_never_came_what_was_changed_by_hand_is_known(tmp_path: Path) -> None:
-    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
-    file.write_text("first")
-    for step in ("look", "apply", "confirm"):
-        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    file, station = rolled_out(tmp_path, Guarded)
     file.write_text("by hand")
     assert station.do(Asked("back", "gw", "2", "me")).error == ""
     assert "by hand" in station.do(Asked("look", "gw", "3", "me", "third")).error
@@ -245,10 +250,7 @@ def test_of_a_roll_out_that_never_came_what_was_changed_by_hand_is_known(tmp_pat
 
 
 def test_a_roll_out_that_never_came_keeps_nobody_from_going_back_from_the_last_one(tmp_path: Path) -> None:
-    file, station = tmp_path / "plant.yaml", Guarded(str(tmp_path / "plant.yaml"), "gw")
-    file.write_text("first")
-    for step in ("look", "apply", "confirm"):
-        assert station.do(Asked(step, "gw", "1", "me", "second", hash_of(b"first"))).error == ""
+    file, station = rolled_out(tmp_path, Guarded)
     for step in ("look", "back"):
         assert station.do(Asked(step, "gw", "2", "me", "third")).error == ""
     assert station.do(Asked("back", "gw", by="me")).error == ""
