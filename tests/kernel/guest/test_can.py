@@ -3,6 +3,7 @@
 import socket
 import struct
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from pycyphal2 import Instant
@@ -160,12 +161,18 @@ async def test_error_frames_of_the_kernel_are_states(frame_: str, state: str) ->
 SENT = 40_000  # the queue of a link holds some 11,000 frames
 
 
+def dropped_on_the_way(interface: str) -> int:
+    """Return the frames that a busy kernel dropped before they came to the queue of any program."""
+    return int(Path(f"/sys/class/net/{interface}/statistics/rx_dropped").read_text())
+
+
 async def test_frames_that_the_kernel_drops_from_a_full_queue_are_counted() -> None:
     hub = Hub()
     heard = recorder(hub)
     with can_link(hub, CHANNEL, 1) as link, raw_socket() as flood:
         await until(lambda: link.state == "up", PATIENCE_S)
         orphan = raw_frame(can_id(SUBJECT, 8) | socket.CAN_EFF_FLAG, bytes(7) + b"\0")
+        before = dropped_on_the_way(CHANNEL)
         for _ in range(SENT):  # in one burst, during which the loop does not read
             flood.send(orphan)
         await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
@@ -173,7 +180,13 @@ async def test_frames_that_the_kernel_drops_from_a_full_queue_are_counted() -> N
             flood.send(raw_frame(can_id(SUBJECT, 9) | socket.CAN_EFF_FLAG, data))
             await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
         await until(lambda: bool(heard.messages) and link.stats.rejected.get("overrun", 0) > 0, PATIENCE_S)
-        assert link.stats.rejected["orphan"] + link.stats.rejected["overrun"] == SENT
+
+        def known() -> int:
+            lost = dropped_on_the_way(CHANNEL) - before
+            return link.stats.rejected["orphan"] + link.stats.rejected["overrun"] + lost
+
+        await until(lambda: known() >= SENT, PATIENCE_S)  # a busy kernel may bring some last
+        assert known() == SENT
 
 
 async def test_an_interface_that_carries_no_fd_any_more_or_is_made_again_is_waited_for() -> None:
