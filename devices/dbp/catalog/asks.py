@@ -1,12 +1,12 @@
 """Sends pings to services, over connections to their ROUTER sockets.
 
-Anybody can list services at any address, so the connections are few, and hosts share them: those of one that
-lists many silent services take none from the services of another.
+Anybody can list services at any address, so only connections that a service has answered are many, and hosts
+share all: those of one that lists many silent services take none from the services of another.
 """
 
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -22,12 +22,12 @@ from devices.dbp.zeromq.sockets import Message, Socket
 ASKED_MAX: Final = 1024
 """The connections to services that are open, or a quarter of the descriptors for peers if these are fewer."""
 OF_HOST: Final = 256
-"""The connections to the services that one host has registered, or half of all if that is less."""
+"""The connections to the services of one host that have not answered yet, or half of all if that is less."""
 PATIENCE_S: Final = 1.0
 """A connection whose ping is not answered for so long goes if another service of its host needs it."""
 
-Answered = Callable[[str, Received | Refused], object]
-"""A function that takes the name of a service, and its answer."""
+Answered = Callable[[str, Received | Refused], bool]
+"""A function that takes the name of a service, and its answer, and tells whether that is a service's."""
 
 
 class _Line:
@@ -40,6 +40,35 @@ class _Line:
         self.asked_s: float | None = None
 
 
+class _Host:
+    """The names of a host's services with connections: those that have answered, and those that have not.
+
+    The one asked longest ago comes first.
+    """
+
+    __slots__ = ("known", "strange")
+
+    def __init__(self) -> None:
+        self.known, self.strange = dict[str, None](), dict[str, None]()
+
+    def __len__(self) -> int:
+        return len(self.known) + len(self.strange)
+
+    def asked(self, name: str) -> None:
+        names = self.known if name in self.known else self.strange
+        names.pop(name, None)
+        names[name] = None
+
+    def answered(self, name: str) -> None:
+        if name in self.strange:
+            del self.strange[name]
+            self.known[name] = None
+
+    def leave(self, name: str) -> None:
+        self.known.pop(name, None)
+        self.strange.pop(name, None)
+
+
 class Asks:
     """The connections to services. `asked` counts the pings sent, which wait until there is a connection."""
 
@@ -50,8 +79,8 @@ class Asks:
         self._limits = Limits(
             message_bytes=bounds.message_bytes, frames=bounds.frames, queue_bytes=bounds.message_bytes
         )
-        self._lines: dict[str, _Line] = {}  # the one asked longest ago first
-        self._hosts: dict[str, dict[str, None]] = {}  # the names of each, in the same order
+        self._lines: dict[str, _Line] = {}
+        self._hosts: dict[str, _Host] = {}
         self._waiting: dict[str, tuple[Ask, Address]] = {}
 
     def __len__(self) -> int:
@@ -71,9 +100,8 @@ class Asks:
 
     def _send(self, ask: Ask, line: _Line) -> None:
         self._waiting.pop(ask.name, None)
-        for order in (self._lines, self._hosts.setdefault(line.host, {})):
-            order.pop(ask.name, None)
-        self._lines[ask.name], self._hosts[line.host][ask.name] = line, None
+        self._lines[ask.name] = line
+        self._hosts.setdefault(line.host, _Host()).asked(ask.name)
         self.asked += 1
         line.asked_s = self._loop.time()
         line.socket.send(wire.pack(Command(wire.PING), ask.binary_time, time.time()))
@@ -86,27 +114,37 @@ class Asks:
 
     def _make_room(self, host: str) -> bool:
         """Close a connection if one more to a service of `host` needs it. Return whether there is room."""
-        own, most = self._hosts.get(host, {}), max(2, dials(self._most))
-        has_share = len(own) >= min(OF_HOST, most // 2)
-        full = len(self._lines) >= most and not has_share
-        if not (full or has_share):
+        own, most = self._hosts.get(host) or _Host(), max(2, dials(self._most))
+        if len(own.strange) >= min(OF_HOST, most // 2):
+            found = self._idle(own.strange) or self._overdue(own.strange)
+        elif len(self._lines) >= most:
+            found = self._spare(own)
+        else:
             return True
-        found = next(self._idle(self._lines if full else own), "")
-        if not found and full:
-            largest = max(self._hosts.values(), key=len)
-            found = next(iter(largest)) if len(largest) > len(own) + 1 else ""
-        found = found or next(self._overdue(own), "")
         if found:
             self._close(found)
         return bool(found)
 
-    def _idle(self, names: dict[str, _Line] | dict[str, None]) -> Iterator[str]:
-        return (name for name in names if self._lines[name].asked_s is None)
+    def _spare(self, own: _Host) -> str:
+        """Return the name of a connection that goes for one of the host `own`, or "".
 
-    def _overdue(self, names: dict[str, None]) -> Iterator[str]:
+        It is one of the host that has most. That asked last goes first, as services are asked in turns: if
+        the longest ago went, none would stay till its next turn.
+        """
+        largest = max(self._hosts.values(), key=len)
+        if len(largest) > len(own) + 1:
+            names = [*largest.strange, *largest.known]
+            return self._idle(reversed(names)) or names[0]
+        idle = self._idle(reversed(own.known)) or self._idle(own.strange) or self._idle(self._lines)
+        return idle or self._overdue(own.strange) or self._overdue(own.known)
+
+    def _idle(self, names: Iterable[str]) -> str:
+        return next((name for name in names if self._lines[name].asked_s is None), "")
+
+    def _overdue(self, names: Iterable[str]) -> str:
         now_s = self._loop.time()
         asked = ((name, self._lines[name].asked_s) for name in names)
-        return (name for name, at_s in asked if at_s is not None and now_s - at_s >= PATIENCE_S)
+        return next((name for name, at_s in asked if at_s is not None and now_s - at_s >= PATIENCE_S), "")
 
     def go_on(self) -> None:
         """Send the pings that wait, as far as there is room. Call it some times a second."""
@@ -120,7 +158,9 @@ class Asks:
         line = self._lines.get(name)
         if line is not None:
             line.asked_s = None
-        self._answered(name, wire.parse(messages[-1].frames, self._bounds))
+        is_known = self._answered(name, wire.parse(messages[-1].frames, self._bounds))
+        if line is not None and is_known:
+            self._hosts[line.host].answered(name)
         if self._waiting:
             self.go_on()
 
@@ -132,9 +172,9 @@ class Asks:
 
     def _close(self, name: str) -> None:
         line = self._lines.pop(name)
-        names = self._hosts[line.host]
-        del names[name]
-        if not names:
+        host = self._hosts[line.host]
+        host.leave(name)
+        if not host:
             del self._hosts[line.host]
         line.socket.close()
 

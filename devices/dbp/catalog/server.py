@@ -166,10 +166,11 @@ class Server:
             self._reject(refused, host)
         return wire.pack_datagram(wire.DISCONNECT if refused else wire.HEARTBEAT, name, time.time())
 
-    def _on_answer(self, name: str, received: Received | Refused) -> None:
+    def _on_answer(self, name: str, received: Received | Refused) -> bool:
         refused = self.registry.answered(name, received, self._loop.time())
         if refused:
             self._reject(refused)
+        return not refused
 
     def _tick(self) -> None:
         found = self.registry.tick(self._loop.time())

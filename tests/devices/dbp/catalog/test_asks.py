@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,18 @@ class Asking:
 
     def __init__(self) -> None:
         self.answered = set[str]()
-        self.asks = Asks(Bounds(), lambda name, _: self.answered.add(name), MOST)
+        self.asks = Asks(Bounds(), self._take, MOST)
+
+    def _take(self, name: str, _: object) -> bool:
+        self.answered.add(name)
+        return not name.startswith("wrong")
+
+    async def go_round(self, names: Sequence[str], host: str, address: Address) -> None:
+        """Ask services one after another, each when the one before has answered."""
+        for name in names:
+            self.answered.clear()
+            self.ask(name, host, address)
+            await until(lambda: bool(self.answered))
 
     def ask(self, name: str, host: str, address: Address) -> None:
         self.asks.ask(asyncio.get_running_loop(), Ask(name, address, b"", True, host), address)
@@ -83,7 +95,49 @@ async def test_more_services_than_connections_are_asked_one_after_another(
     for number in range(5 * MOST):
         asking.ask(f"{number}", "10.0.0.1", living)
     await until(lambda: len(asking.answered) == 5 * MOST)
-    assert len(asking.asks) <= MOST // 2
+    assert len(asking.asks) <= MOST
+
+
+@pytest.fixture
+def connects(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The addresses to which connections were made."""
+    made, connect = list[Any](), Socket.connect
+    monkeypatch.setattr(Socket, "connect", lambda self, *to: (made.append(to), connect(self, *to))[1])
+    return made
+
+
+async def test_services_that_answer_keep_their_connections_though_they_are_of_one_host(
+    asking: Asking, living: Address, connects: list[Any]
+) -> None:
+    names = [str(number) for number in range(MOST)]
+    for _ in range(3):
+        await asking.go_round(names, "10.0.0.1", living)
+    assert len(connects) == len(asking.asks) == MOST
+
+
+async def test_of_more_services_than_connections_most_keep_theirs(
+    asking: Asking, living: Address, connects: list[Any]
+) -> None:
+    names = [str(number) for number in range(MOST + 2)]
+    await asking.go_round(names, "10.0.0.1", living)
+    connects.clear()
+    await asking.go_round(names, "10.0.0.1", living)
+    assert len(connects) <= 4
+
+
+async def test_services_that_answer_leave_half_to_another_host(
+    asking: Asking, silent: Address, living: Address
+) -> None:
+    await asking.go_round([str(number) for number in range(MOST)], "10.0.0.1", living)
+    for number in range(MOST):
+        asking.ask(f"late {number}", "10.0.0.2", silent)
+    await asking.go_round(["one", "other"], "10.0.0.3", living)
+    assert len(asking.asks) == MOST
+
+
+async def test_wrong_answers_keep_no_more_connections_than_silence(asking: Asking, living: Address) -> None:
+    await asking.go_round([f"wrong {number}" for number in range(MOST)], "10.0.0.1", living)
+    assert len(asking.asks) == MOST // 2
 
 
 async def test_a_service_that_does_not_answer_gives_way_to_another_of_its_host(
