@@ -102,7 +102,12 @@ async def test_more_services_than_connections_are_asked_one_after_another(
 def connects(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The addresses to which connections were made."""
     made, connect = list[Any](), Socket.connect
-    monkeypatch.setattr(Socket, "connect", lambda self, *to: (made.append(to), connect(self, *to))[1])
+
+    def noted(self: Any, *to: Any) -> None:
+        made.append(to)
+        connect(self, *to)
+
+    monkeypatch.setattr(Socket, "connect", noted)
     return made
 
 
