@@ -9,7 +9,7 @@ from math import inf
 from typing import Literal
 
 from bus.leases.pace import Pace
-from bus.leases.wire import LEASE_MS, Claim, Grant, Tokens, heartbeat_ms_of, lease_s_of
+from bus.leases.wire import LEASE_MS, RESIGNED_LEASES, Claim, Grant, Tokens, heartbeat_ms_of, lease_s_of
 
 State = Literal["standby", "active", "doubt", "orphan", "fenced"]
 Reach = Literal["unknown", "up", "refused", "unreachable"]
@@ -41,6 +41,11 @@ class BrokerView:
             self.grant, self.until_s = None, -inf
             self.sent.clear()
 
+    def give_back(self) -> None:
+        """Count on no grant of this broker any more, nor on what answers earlier claims."""
+        self.until_s = -inf
+        self.sent.clear()
+
 
 class Candidate:
     """The state machine of one candidate: report each event to it, then act on the state that it returns.
@@ -70,7 +75,7 @@ class Candidate:
         self._views = {number: BrokerView() for number in range(brokers)}
         self.state: State = "standby"
         self.cause = "started"
-        self.until_s = -inf
+        self.until_s = self._resigned_s = -inf
         self.epoch = 0
         self.ready = False
         self.settling = True
@@ -171,15 +176,23 @@ class Candidate:
     def claim(self, broker: int, now: float, resign: bool = False) -> Claim:
         """Return the heartbeat to send to a broker now."""
         self._number = (self._number + 1) & 0xFFFF
+        if yields := self._yields(broker, now):
+            self._views[broker].give_back()
         sent = self._views[broker].sent
         sent[self._number] = now
         if len(sent) > _NUMBERS:
             del sent[next(iter(sent))]
-        flags = self.ready, self.holding and not resign, resign
+        flags = self.ready and not yields, self.holding and not resign, resign
         return Claim(
             self.tokens, self.bridge, self.id, self.order, self.epoch,
             heartbeat_ms_of(self.pace.judge(now)), self._number, *flags, self.name,
         )  # fmt: skip
+
+    def _yields(self, broker: int, now: float) -> bool:
+        """Return whether to give back what a broker grants that did not hear us resign: another broker has
+        chosen another candidate since, and neither would have the grants of all."""
+        lately = now - self._resigned_s < RESIGNED_LEASES * self.lease_s
+        return lately and not self.holding and self.other_holds and self._views[broker].granted(now)
 
     def links(self, up: bool) -> None:
         """Report whether all links of the bridge are up: only then can this candidate be chosen."""
@@ -220,8 +233,8 @@ class Candidate:
     def resign(self, now: float) -> State:
         """Stop forwarding, for a better candidate. Drain the queues first; then send claims with `resign`."""
         for view in self.views:
-            view.until_s = -inf
-            view.sent.clear()  # what answers earlier claims grants nothing any more
+            view.give_back()
+        self._resigned_s = now
         self._enter("standby", "resigned")
         return self.state
 

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from bus.leases.wire import ANOTHER, LEASE_MS, Claim, Grant, Tokens, lease_s_of, pack_grant
+from bus.leases.wire import (
+    ANOTHER,
+    LEASE_MS,
+    RESIGNED_LEASES,
+    Claim,
+    Grant,
+    Tokens,
+    lease_s_of,
+    pack_grant,
+)
 
 Key = tuple[Tokens, str]
 Answer = tuple[Hashable, bytes]
@@ -116,7 +125,7 @@ class Member:
 
     def rank(self, now: float) -> tuple[bool, int, int]:
         """Return a sort key: the best candidate first, those that have just resigned last."""
-        recently = now - self.resigned_s < 4 * self.lease_s
+        recently = now - self.resigned_s < RESIGNED_LEASES * self.lease_s
         return recently, self.claim.order, self.claim.id
 
     def status(self, now: float) -> CandidateStatus:
@@ -336,8 +345,11 @@ class Group:
     def _better(self, holder: Member, now: float) -> bool:
         """Return whether another candidate should have the lease.
 
-        It should if the holder lost a link, or a better candidate has been ready for `hold_down_s` again.
+        It should if the holder lost a link, or a better candidate has been ready for `hold_down_s` again; not
+        before this broker may grant it to another: until then, nobody would forward.
         """
+        if self.grace_s is None or now < self.grace_s:
+            return False
         others = [other for other in self.candidates.values() if other is not holder and other.fit(now)]
         if holder.ready_s is None:
             return bool(others)

@@ -6,7 +6,7 @@ Pure.
 from collections.abc import Iterator
 from struct import Struct
 from struct import error as StructError
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bus.errors import FrameError
 from bus.wire.frame import BRIDGE, BROKER, pack, unpack
@@ -20,6 +20,8 @@ LEASE_REAL_TIME_MS = 100
 """The shortest lease, by default, of a candidate with real-time priority: it has its turn at once."""
 LEASE_MAX_MS = 2000
 """The longest lease that a candidate on a machine that is late asks for, by default."""
+RESIGNED_LEASES: Final = 4
+"""For so many of its leases, a candidate that has resigned is chosen after all others."""
 LEASE_MS_MIN, LEASE_MS_MAX = 10, 0xFFFF
 HEARTBEATS = 2.5  # in a lease, so that a frozen holder is replaced within three
 _NUMBERS = Struct(">BBHIIHH")  # version, flags, order, id, epoch, ms, number

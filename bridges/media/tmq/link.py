@@ -21,9 +21,9 @@ class TmqLink:
 
     `mates`: if other gateways run the bridge, the number of this side there; its last 8 bits are those of the
     gateway. Then the link also hears what the forwarding gateway publishes, and sends the others their copies
-    last. The link is up while a broker answers; its pipe is there as long as it is open. `wanted` are the
-    patterns that it subscribes to. `timing` has fields of `bus.tmq.Options`. Raises `LinkError` for settings
-    that can never work.
+    last. The link is up while a broker answers, and from the loss of one until all others have been tried;
+    its pipe is there as long as it is open. `wanted` are the patterns that it subscribes to. `timing` has
+    fields of `bus.tmq.Options`. Raises `LinkError` for settings that can never work.
     """
 
     condition = ""
@@ -67,7 +67,9 @@ class TmqLink:
         if self._node.waiting is not None:
             return self._node.waiting.state
         uplink = self._node.uplink
-        return "up" if uplink.up else "waiting" if uplink.fault else "opening"
+        if uplink.up or uplink.is_moving:  # messages go on between two brokers
+            return "up"
+        return "waiting" if uplink.fault else "opening"
 
     @property
     def fault(self) -> str:

@@ -79,6 +79,11 @@ class Uplink(PeerOwner):
         return self._peer.address if self._peer is not None and self.up else None
 
     @property
+    def is_moving(self) -> bool:
+        """Whether a broker that answered is lost, and not all others have been tried since."""
+        return self.losses > 0 and 0 < self._failures < len(self.brokers)
+
+    @property
     def towards(self) -> Address | None:
         """The address of the broker that is told of changes, also while it has not answered yet."""
         return None if self._peer is None else self._peer.address

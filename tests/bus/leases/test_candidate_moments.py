@@ -50,6 +50,31 @@ def test_a_candidate_begins_with_nothing() -> None:
     assert (view.reach, view.since_s, view.heard_s, view.until_s) == ("unknown", -inf, -inf, -inf)
 
 
+@pytest.mark.parametrize(
+    ("now", "holder", "gives_back"), [(1.9375, ANOTHER, True), (1.9375, 0, False), (2.0, ANOTHER, False)]
+)
+def test_who_has_resigned_gives_back_for_four_leases_what_not_all_brokers_grant(
+    now: float, holder: int, gives_back: bool
+) -> None:
+    """A broker that did not hear it resign chose it, another one another: neither would begin."""
+    one = candidate(2)
+    one.resign(1.0)
+    telling(one, now, 1, acting=False, holder=holder)
+    granting(one, now, 0)
+    claims = [one.claim(broker, now) for broker in (0, 1)]
+    assert [claim.ready for claim in claims] == [not gives_back, True]
+    assert one.reached(1, "refused", now) == ("standby" if gives_back else "active")
+
+
+def test_who_forwards_again_gives_back_nothing() -> None:
+    one = candidate(2)
+    one.resign(1.0)
+    for broker in (0, 1):
+        granting(one, 1.125, broker)
+    telling(one, 1.125, 1, acting=False)
+    assert (one.state, one.claim(0, 1.125).ready) == ("active", True)
+
+
 def test_claims_are_numbered_up_to_65535_and_from_0_again() -> None:
     one = Candidate((1,), "x", 5, 0, 1)
     numbers = [one.claim(0, 0.0).number for _ in range(65_537)]

@@ -1,6 +1,7 @@
 """Random faults of gateways and brokers: soon afterwards exactly one forwards, the best, and it stays."""
 
 import random
+from functools import partial
 
 import pytest
 
@@ -93,6 +94,28 @@ def test_a_lease_of_a_broker_that_died_is_not_kept_for_one_that_ran_out_elsewher
     world.kill_broker(1)
     world.run(1.0)
     assert world.forwarding() == [1]
+    assert world.overlap_s == 0
+
+
+@pytest.mark.parametrize("back_s", [0.0, 0.005, 0.05, 0.09, 0.15, 0.195, 0.2, 0.205, 0.25])
+def test_brokers_that_die_in_turns_agree_soon_on_who_follows_one_that_resigns(back_s: float) -> None:
+    """The one that stays has just started; the other comes back, and may not have heard who resigned."""
+    world = World(4, delay_s=0.002)
+    world.run(1.5)
+    assert world.forwarding() == [0]
+    world.kill_broker(1)
+    world.run(0.2)
+    world.revive_broker(1)
+    world.run(0.1)
+    world.mark()
+    world.kill_broker(0)
+    world.gateways[0].links = False
+    world.at(world.now + 0.11, partial(setattr, world.gateways[0], "links", True))
+    world.run(back_s)
+    world.revive_broker(0)
+    world.run(2.5)
+    assert len(world.forwarding()) == 1
+    assert world.silence_s() < 0.4  # a lease, until the broker that is back may grant one, and a heartbeat
     assert world.overlap_s == 0
 
 

@@ -275,7 +275,7 @@ def test_one_that_was_silent_for_a_lease_has_not_been_ready_without_a_break(
 ) -> None:
     again = 1.0 + silent_s
     group = acting(claim(6, 0))
-    group.terms.hold_down_s = silent_s / 2
+    group.terms.hold_down_s, group.grace_s = silent_s / 2, 1.0
     for at in beats(1.0, again):
         hear(group, claim(5, 1, 5, holding=True), at)
     hear(group, claim(6, 0), again)
@@ -287,9 +287,23 @@ def test_a_holder_that_lost_a_link_is_asked_to_resign_for_any_other_that_is_fit(
     flags: dict[str, bool], asked: bool
 ) -> None:
     group = acting(claim(6, 9, **flags))
+    group.grace_s = 1.0
     hear(group, claim(5, 1, 5, ready=False, holding=True), 1.0)
     assert answers(group, 1.125)[5].please_resign == asked
     assert not answers(group, 1.25)[5].please_resign  # the other is silent
+
+
+@pytest.mark.parametrize(("order", "ready"), [(9, False), (0, True)])
+def test_nobody_is_asked_to_resign_before_another_may_have_the_lease(order: int, ready: bool) -> None:
+    """A broker that has just started gives it to nobody who does not forward yet."""
+    group = acting(claim(6, order))
+    group.terms.hold_down_s = 0.0
+    found = []
+    for now in (1.125, 1.1875, 1.25):
+        hear(group, claim(6, order), now)
+        hear(group, claim(5, 1, 5, ready=ready, holding=True), now)
+        found.append(answers(group, now)[5].please_resign)
+    assert found == [False, False, True]
 
 
 def test_an_epoch_is_believed_up_to_half_of_all_at_first_and_one_further_afterwards() -> None:

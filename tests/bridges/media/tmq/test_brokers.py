@@ -74,6 +74,37 @@ async def test_brokers_die_one_after_the_other_and_come_back(net: Network) -> No
     assert (bus.pipe.stats.balance(), bus.pipe.stats.dropped) == (0, {})
 
 
+async def states(bus: Bus, broker: object) -> list[str]:
+    """Return the states of a side's link, at each turn of the loop until another broker answers or none."""
+    found = [bus.link.state]
+    while bus.link.state == "up" and (bus.link.losses == 0 or bus.broker in (None, broker)):
+        await asyncio.sleep(0)
+        found.append(bus.link.state)
+    return sorted(set(found))
+
+
+async def test_a_link_is_up_until_all_brokers_are_tried(net: Network) -> None:
+    """A gateway that moves to the next broker loses nothing, so none must take over from it."""
+    first, second, third = (net.broker() for _ in range(3))
+    bus = await net.bus(first, second, third, return_s=20.0)
+    first.close()
+    second.close()
+    assert await states(bus, first.addresses[0]) == ["up"]
+    assert bus.broker == third.addresses[0]
+    assert bus.link.losses == 1
+    third.close()
+    assert await states(bus, third.addresses[0]) == ["up", "waiting"]
+    bus.link.close()
+
+
+async def test_a_link_is_not_up_before_a_broker_has_answered(net: Network) -> None:
+    bus = Bus(*free_urls(2))
+    assert bus.link.state == "opening"
+    assert "up" not in await states(bus, None)
+    await until(lambda: bus.link.state == "waiting")
+    bus.link.close()
+
+
 async def test_without_a_broker_new_patterns_wait_no_longer_than_they_may(
     net: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,12 @@ class Bus:
         return self.link.address
 
     @property
+    def broker(self) -> Address | None:
+        """The broker in use; None while none answers."""
+        node = self.link._node  # noqa: SLF001 (nothing else shows it)
+        return None if node is None else node.uplink.broker
+
+    @property
     def knows_its_mate(self) -> bool:
         """Whether a subscriber has greeted as a mate: it may have got a message before."""
         node = self.link._node  # noqa: SLF001 (nothing else shows it)
