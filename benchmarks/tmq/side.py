@@ -30,7 +30,7 @@ SETUPS = (("can", False, True), ("can", True, False), ("uart", False, False), ("
 def table(results: dict[str, Result]) -> str:
     """Return a text table with a line for each setup and fault."""
     lines = [
-        f"{'setup':22} {'fault':18}    n   frames  lost twice  echo  p50 ms  worst ms",
+        f"{'setup':22} {'fault':18}    n   frames  lost unexpl. twice  echo  p50 ms  worst ms",
     ]
     for setup, result in results.items():
         for fault in (NONE, *FAULTS):
@@ -39,7 +39,8 @@ def table(results: dict[str, Result]) -> str:
                 waits = [outcome.wait_ms for outcome in some]
                 lines.append(
                     f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
-                    f"{sum(o.lost for o in some):5} {sum(o.doubled for o in some):5} "
+                    f"{sum(o.lost for o in some):5} {sum(o.unexplained for o in some):7} "
+                    f"{sum(o.doubled for o in some):5} "
                     f"{sum(o.strays for o in some):5} {percentile(waits, 0.5):7.0f} {max(waits):9.0f}"
                 )
         lines.append(

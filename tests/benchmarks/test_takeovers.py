@@ -136,3 +136,20 @@ async def test_what_comes_back_or_twice_of_between_two_faults_counts_at_the_next
         far.note(1, number, 1.0)
     load.recount()
     assert [(one.sent, one.strays, one.doubled) for one in outcomes] == [(4, 1, 1), (4, 2, 2)]
+
+
+async def test_what_is_lost_between_two_faults_counts_at_the_next_one_until_it_comes() -> None:
+    near, far = Notes(1), Notes(2)
+    load = Load(near, far, 1)
+    near.sent, far.heard = [0.0], {0: [0.0]}
+    outcomes = [await load.account("kill", (0, 0, 0), 0.0)]
+    near.sent += [0.0] * 3  # two before the next fault, of which one comes at once, and one late
+    far.heard |= {1: [0.0], 3: [0.0]}
+    outcomes.append(await load.account("kill", (3, 0, 0), 0.0))
+    assert [(one.sent, one.lost, one.between, one.unexplained) for one in outcomes] == [
+        (1, 0, 0, 0),
+        (1, 1, 1, 1),
+    ]
+    far.heard[2] = [1.0]
+    load.recount()
+    assert [(one.lost, one.between) for one in outcomes] == [(0, 0), (0, 0)]

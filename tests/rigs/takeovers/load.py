@@ -20,6 +20,7 @@ class Outcome:
     fault: str
     sent: int = 0
     lost: int = 0
+    between: int = 0  # of these, sent after the account of the fault before this one
     given_up: int = 0  # lost, too, but outside the window of a takeover
     doubled: int = 0
     remembered: int = 0
@@ -88,7 +89,7 @@ class Load:
 
         The fault was at `begun_s`, the takeover at `over_s`. The wait is the longest of a frame that was sent
         before that. `recount` counts duplicates again at the end, because a gateway that was frozen sends
-        late.
+        late, and what was lost between two faults.
         """
         ends = len(self.near.sent), len(self.far.sent)
         ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
@@ -115,14 +116,18 @@ class Load:
         return outcome
 
     def recount(self) -> None:
-        """Count the duplicates and echoes so far, by the fault in which they were sent, or the next one."""
+        """Count the duplicates and echoes so far, by the fault in which they were sent, or the next one; and
+        what was lost between two faults, by the next one."""
         begun = [first for _, _, first, _ in self._accounts[0][1]] if self._accounts else []
         for outcome, ways in self._accounts:
-            outcome.doubled = outcome.strays = 0
+            outcome.lost -= outcome.between
+            outcome.between = outcome.doubled = outcome.strays = 0
             outcome.copies = []
-            for number, (source, sink, _, last) in enumerate(ways):
+            for number, (source, sink, first, last) in enumerate(ways):
+                outcome.between += sum(one not in sink.heard for one in range(begun[number], first))
                 _count_again(outcome, source, sink, range(begun[number], last))
                 begun[number] = last
+            outcome.lost += outcome.between
 
 
 def _count_again(outcome: Outcome, source: Notes, sink: Notes, numbers: range) -> None:

@@ -209,7 +209,12 @@ def title(medium: str, envelopes: bool, parallel: bool = False) -> str:
 
 
 def _brief(o: Outcome) -> str:
-    others = ("remembered", o.remembered), ("echoed", o.strays), ("given up", o.given_up)
+    others = (
+        ("remembered", o.remembered),
+        ("echoed", o.strays),
+        ("given up", o.given_up),
+        ("lost before the fault", o.between),
+    )
     extra = "".join(f", {word} {n}" for word, n in others if n)
     counts = f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms"
     return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}{told(o)}"

@@ -3,6 +3,7 @@
 import random
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from bus.transports.links import make_link
 from tests.helpers.peers import until
 from tests.rigs.takeovers.load import Load, Outcome
 from tests.rigs.takeovers.stations import far_link
-from tests.rigs.takeovers.trial import Trial
+from tests.rigs.takeovers.trial import Trial, told
 from tests.rigs.tmq.rig import Client, Field, TmqRig
 
 NONE = "none"
@@ -72,7 +73,7 @@ async def trial(
             load = Load(near, far, rate)
             load.start()
             await until(lambda: len(near.heard) > 20 and len(far.heard) > 20, what="frames both ways")
-            outcomes += await _outcomes(rig, load, frames, faults, seed, lambda o: say(_brief(setup, o)))
+            outcomes += await _outcomes(rig, load, frames, faults, seed, partial(_tell, rig, setup, say))
             await load.stop()
             load.recount()
             await near.stop()
@@ -106,6 +107,12 @@ async def _outcomes(
     return outcomes
 
 
+def _tell(rig: TmqRig, setup: tuple[str, bool, bool], say: Callable[[str], None], outcome: Outcome) -> None:
+    say(_brief(setup, outcome))
+    if outcome.lost:
+        say("\n".join(_latest_words(rig)))
+
+
 def _latest_words(rig: TmqRig) -> list[str]:
     return [line for name, program in rig.programs.items() for line in (name, *program.said[-25:])]
 
@@ -122,4 +129,4 @@ def _ledgers(rig: TmqRig) -> list[str]:
 
 def _brief(setup: tuple[str, bool, bool], o: Outcome) -> str:
     counts = f"lost {o.lost}, doubled {o.doubled}, echoed {o.strays} of {o.sent}, {o.wait_ms:.0f} ms"
-    return f"{title(*setup):24} {o.fault:18} {counts} {o.note} {', '.join(o.missing[:4])}"
+    return f"{title(*setup):24} {o.fault:18} {counts} {o.note} {', '.join(o.missing[:4])}{told(o)}"
