@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bus.wire.identifier import ERROR, EXTENDED, REMOTE
+from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
 from capture.schema import COLUMNS, Direction, Kind
 
 Ints = npt.NDArray[np.int64]
@@ -33,6 +33,7 @@ CLASSIC_BYTES, FD_BYTES = 16, 72
 CLASSIC_DATA, FD_DATA = 8, 64
 FD_SIZES: Final = (*range(9), 12, 16, 20, 24, 32, 48, 64)
 """The lengths of FD frames by their length codes, 0 to 15."""
+TOO_LONG: Final = "standard frames whose identifiers have more than 11 bits"
 FILE: Final = "file "
 """The beginning of the hubs of rows that were imported; the rest is the name of the file."""
 _BUS: Final = "can "
@@ -95,6 +96,13 @@ class Frames:
     @property
     def is_remote(self) -> Flags:
         return self._has(REMOTE)
+
+
+def are_too_long(ids: Words) -> Flags:
+    """Return which identifiers have more bits than those of a standard frame, which they say they are of."""
+    is_standard = np.equal(ids & np.uint32(ERROR | EXTENDED), 0)
+    found: Flags = is_standard & np.greater(ids & np.uint32(IDENTIFIER), STANDARD_MAX)
+    return found
 
 
 def joined(parts: Sequence[Frames]) -> Frames:

@@ -5,8 +5,7 @@
 there say which is theirs. `exports` takes CAN frames out of a directory or file into another, the `target`,
 and `losses` counts what that cannot hold.
 `candump`, `asc`, `blf`, `trc`, `busmaster`, `mf4`, `mcap` and `pcap` are formats, and `commas` is CSV with
-`heading`, `guesses` and `cells`; `mdf_blocks`, `mdf_records` and `mf4_writer` are parts of MF4, `console` and
-`looks` of candump. `columns` collects frames that come one at a time, `lines` reads them, and `dates` the
-dates of heads. All but the records need numpy, so they are imported
-late.
+`heading`, `guesses` and `cells`; `mdf_blocks`, `mdf_records` and `mf4_writer` are parts of MF4, `packets` of
+pcap, `console` and `looks` of candump. `columns` collects frames that come one at a time, `lines` reads them,
+and `dates` the dates of heads. All but the records need numpy, so they are imported late.
 """

@@ -13,7 +13,7 @@ from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MA
 from capture.formats.columns import CODES, Numbers, channel_of, classic
 from capture.formats.lines import LineReader
 from capture.formats.source import Source
-from capture.frames import CLASSIC_DATA, STATE, SWITCH, Frames
+from capture.frames import CLASSIC_DATA, FD_SIZES, STATE, SWITCH, Frames
 
 _TIME: Final = r"\s*(\d{1,10})\.(\d{1,9})\s+"
 _TIMED: Final = re.compile(_TIME)
@@ -31,7 +31,10 @@ _BASE: Final = re.compile(r"\s*base\s+(hex|dec)(?:\s+timestamps\s+(absolute|rela
 _HEADER: Final = re.compile(
     r"\s*(//|$|(no\s+)?internal events|(begin|end) triggerblock\s*$|[\d.]+\s+start of measurement)", re.I
 )
+_OCTETS: Final = re.compile(r"(?:\s+[0-9a-f]{2})+\s*$", re.I)
+_LONG_CODE: Final = re.compile(r"9|1[0-5]")  # decimal, as no other number of these lines
 _EDL, _REMOTE_FD = 0x1000, 0x10
+_FD_AS_CLASSIC: Final = "frames of more than 8 bytes in lines of classic ones: read as those of CAN FD"
 _FLAGS_AT: Final = 2  # behind the data: duration, length, flags
 
 
@@ -92,8 +95,8 @@ class _Log(LineReader):
 
     def _classic(self, found: re.Match[str]) -> bool:
         seconds, fraction, channel, digits, wide, direction, kind, code, rest = found.groups()
-        identifier = self._identifier(digits, wide)
-        size, marks = classic(int(code or "0", 16))
+        identifier, long = self._identifier(digits, wide), self._long(code or "", rest)
+        size, marks = (long, 0) if long else classic(int(code or "0", 16))
         is_remote = kind.lower() == "r"
         data = b"" if is_remote else self._bytes(rest.split()[:size])
         if len(data) < size and not is_remote:
@@ -101,8 +104,18 @@ class _Log(LineReader):
         identifier |= REMOTE if is_remote else 0
         is_sent, name = direction.lower() == "tx", channel_of(int(channel))
         return self.built.add(
-            self._when(seconds, fraction), name, is_sent, identifier, size, marks, False, data
+            self._when(seconds, fraction), name, is_sent, identifier, size, marks, bool(long), data
         )
+
+    def _long(self, code: str, rest: str) -> int:
+        """Return the length of an FD frame that a converter wrote as a classic one, 0 if it is none."""
+        if self._base != 16 or not _LONG_CODE.fullmatch(code) or not _OCTETS.match(rest):
+            return 0
+        size: int = FD_SIZES[int(code)]
+        if len(rest.split()) != size:
+            return 0
+        self._source.told.leave(_FD_AS_CLASSIC)
+        return size
 
     def _fd(self, found: re.Match[str]) -> bool:
         seconds, fraction, channel, direction, digits, wide, switch, state, code, length, rest = (

@@ -140,11 +140,17 @@ class _Objects:
                 break
             when_ns = self._begin_ns + ticks * (10_000 if flags == 1 else 1)
             if not self._take(kind, when_ns, data[at + head : at + size]):
-                self._told.leave(_UNREAD.get(kind, "objects that are no CAN frame"))
+                self._leave(kind)
             at += size
             if len(self.built) >= _FRAMES:
                 yield self.built.take()
         self._rest = data[at:]
+
+    def _leave(self, kind: int) -> None:
+        if kind in _UNREAD:
+            self._told.leave(_UNREAD[kind])
+        else:
+            self._told.leave("objects that are no CAN frame", 1, f"type {kind}")
 
     def _take(self, kind: int, when_ns: int, body: bytes) -> bool:
         take = _TAKES.get(kind)

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, STANDARD_MAX
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Frames
 from capture.schema import TIME_MAX_NS
 
@@ -42,6 +43,8 @@ class Builder:
     ) -> bool:
         """Add a frame; data are filled with zeros or cut to `size`. Return False if it cannot be one."""
         if not 0 <= ts_ns <= TIME_MAX_NS or size not in (CODES if is_fd else _CLASSIC_SIZES):
+            return False
+        if not identifier & (ERROR | EXTENDED) and identifier & IDENTIFIER > STANDARD_MAX:
             return False
         number = self._names.setdefault(name, len(self._names))
         self._rows.append((ts_ns, number, is_sent, identifier, size, marks, is_fd))

@@ -12,7 +12,8 @@ _MONTHS: Final = (
 )  # fmt: skip
 _BY_NAME: Final = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 _TIME: Final = (
-    r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<rest>[\d.]+))?(?:\s+(?P<half>[ap])m)?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2}):(?P<second>\d{1,2})(?:[.,:](?P<rest>[\d.]+))?"
+    r"(?:\s+(?P<half>[ap])m)?"
 )
 _NAMED: Final = re.compile(
     rf"\w+\.?,?\s+(?P<month>[^\W\d]+)\.?\s+(?P<day>\d{{1,2}})\s+{_TIME}\s+(?P<year>\d{{4}})$", re.I

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bus.machine.scratch import Scratch
-from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE
+from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
 from capture.files import CaptureError
 from capture.formats.columns import channel_of
 from capture.formats.mdf_blocks import (
@@ -32,12 +32,23 @@ from capture.formats.mdf_blocks import (
 )
 from capture.formats.mdf_records import Mixed, Records, Values, Window, equal, ints, times_ns
 from capture.formats.source import LeftOut, Source
-from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Frames, codes_of, joined, ordered
+from capture.frames import (
+    CLASSIC_DATA,
+    FD_DATA,
+    FD_SIZES,
+    STATE,
+    SWITCH,
+    TOO_LONG,
+    Frames,
+    are_too_long,
+    codes_of,
+    joined,
+    ordered,
+)
 from capture.schema import TIME_MAX_NS
 
 SORTS: Final = {"CAN_DataFrame": 0, "CAN_RemoteFrame": REMOTE, "CAN_ErrorFrame": ERROR}
 """The names of frames in the standard, and what their identifiers have."""
-_STANDARD_MAX: Final = 0x7FF
 _TEXTS: Final = (6, 7)
 _CHUNK: Final = 1 << 14
 
@@ -63,15 +74,18 @@ def _frames_in(blocks: Blocks, source: Source) -> Iterator[Frames]:
         raise CaptureError(f"{source.path}: MF4 that began at a time that no capture can hold")
     numbers = _Numbers(0 if any(_has_zero(blocks, one) for one in found) else 1)
     runs = (_run(blocks, one, numbers, begin_ns, source.told) for one in found)
-    if some := [_timely(run, source.told) for run in runs if run is not None]:
+    if some := [_sound(run, source.told) for run in runs if run is not None]:
         yield from ordered(some)
 
 
-def _timely(run: Iterator[Frames], told: LeftOut) -> Iterator[Frames]:
-    """Leave out frames whose times no capture can hold; beyond the largest, they are below zero."""
+def _sound(run: Iterator[Frames], told: LeftOut) -> Iterator[Frames]:
+    """Leave out frames that are none, and those whose times no capture can hold: beyond the largest, they are
+    below zero."""
     for frames in run:
-        good = frames.ts_ns >= 0
+        good, is_long = frames.ts_ns >= 0, are_too_long(frames.ids)
         told.leave("frames of a time that no capture can hold", int((~good).sum()))
+        told.leave(TOO_LONG, int((good & is_long).sum()))
+        good &= ~is_long
         if good.any():
             yield frames if good.all() else frames.chosen(good)
 
@@ -216,7 +230,7 @@ def _identifiers(
 ) -> npt.NDArray[np.uint32]:
     number = words & IDENTIFIER
     is_extended = (
-        extended & 1 if "IDE" in fields.channels else (words & EXTENDED != 0) | (number > _STANDARD_MAX)
+        extended & 1 if "IDE" in fields.channels else (words & EXTENDED != 0) | (number > STANDARD_MAX)
     )
     return (number | np.where(is_extended, EXTENDED, 0) | SORTS[fields.name]).astype(np.uint32)
 

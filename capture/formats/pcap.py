@@ -1,42 +1,25 @@
 """pcap and pcapng, read many packets at a time, and written for CAN: SocketCAN's link type, and ours.
 
-Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, and the link types of tcpdump.org. A packet of link
-type 227 is the CAN identifier as u32 big-endian, length u8, flags u8 (0x04: an FD frame), u8, length code u8,
-and the data. Cooked packets of Linux (113, 276) have such frames behind their own header, in the byte order
-of the machine. What a capture of ours wrote, of link type 147, comes as rows. Needs numpy.
+Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. `packets` has what is in the packets. Needs
+numpy.
 """
 
 from collections.abc import Iterator
 from fractions import Fraction
 from struct import Struct
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from capture import pcapng
 from capture.files import CaptureError
-from capture.formats.source import LeftOut, Source
-from capture.frames import (
-    CLASSIC_BYTES,
-    CLASSIC_DATA,
-    FD_BYTES,
-    FD_DATA,
-    STATE,
-    SWITCH,
-    Flags,
-    Frames,
-    Ints,
-    Octets,
-    codes_of,
-)
-from capture.pcapng import CUT, DAMAGED, LINKTYPE_USER0, Clock, Packet
+from capture.formats.packets import CAN, FDF, HEAD, Contents, Link, Packets, octets_of
+from capture.formats.source import Source
+from capture.frames import CLASSIC_BYTES, FD_BYTES, Flags, Frames, Ints, Octets
+from capture.pcapng import CUT, DAMAGED, Clock, Packet
 from capture.schema import TIME_MAX_NS
 
-CAN, SLL, SLL2 = 227, 113, 276
-_FDF: Final = 0x04
-_XL: Final = 0x80
-_HEAD: Final = 8
 _SNAP: Final = 262_144
 _PACKET_BYTES_MAX: Final = 1 << 24
 _PCAP: Final = {
@@ -44,36 +27,6 @@ _PCAP: Final = {
     b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1),
 }  # fmt: skip
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
-# Bytes of the header; where packet type and protocol are.
-_COOKED: Final = {
-    SLL: (16, 0, 14),
-    SLL2: (20, 10, 0),
-}
-_PROTOCOLS: Final = (0x000C, 0x000D)
-_OUTGOING: Final = 4
-
-
-class _Packets(NamedTuple):
-    """Packets: where they begin in `octets`, how long they are, when, their direction, and their interface in
-    a list of such."""
-
-    octets: Octets
-    start: Ints
-    size: Ints
-    ts_ns: Ints
-    is_sent: Flags
-    channel: Ints
-
-    def chosen(self, which: npt.NDArray[np.generic]) -> "_Packets":
-        """Return some of the packets."""
-        return _Packets._make([self.octets, *(column[which] for column in self[1:])])
-
-
-class _Link(NamedTuple):
-    link_type: int
-    name: str
-    order: str
-    clock: Clock
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames | list[Packet]]:
@@ -97,7 +50,8 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
         source.told.leave(CUT)
         return
     link_type = Struct(f"{order}I").unpack_from(data, 20)[0] & 0xFFFF
-    link = _Link(link_type, "can0", order, Clock(Fraction(step_ns)))
+    contents = Contents(source.told)
+    contents.links.append(Link(link_type, "can0", order, Clock(Fraction(step_ns))))
     rest = data[24:]
     while True:
         places, times, sizes, at, end = list[int](), list[int](), list[int](), 0, len(rest)
@@ -105,7 +59,7 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
             seconds, fraction, size, _ = head.unpack_from(rest, at)
             if size > _PACKET_BYTES_MAX:
                 source.told.leave("rest behind a damaged packet")
-                yield from _found(rest, places, sizes, times, link, source.told)
+                yield from _found(rest, places, sizes, times, contents)
                 return
             if at + 16 + size > end:
                 break
@@ -113,7 +67,7 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
             sizes.append(size)
             times.append(seconds * 10**9 + fraction * step_ns)
             at += 16 + size
-        yield from _found(rest, places, sizes, times, link, source.told)
+        yield from _found(rest, places, sizes, times, contents)
         piece = source.read()
         if not piece:
             source.told.leave(CUT, int(at < end))
@@ -122,101 +76,13 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
 
 
 def _found(
-    data: bytes, places: list[int], sizes: list[int], times: list[int], link: _Link, told: LeftOut
+    data: bytes, places: list[int], sizes: list[int], times: list[int], contents: Contents
 ) -> Iterator[Frames | list[Packet]]:
     if places:
         none = np.zeros(len(places), np.int64)
         start, size, ts_ns = (np.array(column, np.int64) for column in (places, sizes, times))
-        packets = _Packets(_octets(data), start, size, ts_ns, none.astype(np.bool_), none)
-        yield from _of_links(packets, [link], data, told)
-
-
-def _octets(data: bytes) -> Octets:
-    return np.frombuffer(data + bytes(FD_BYTES + 32), np.uint8)
-
-
-def _of_links(
-    packets: _Packets, links: list[_Link], data: bytes, told: LeftOut
-) -> Iterator[Frames | list[Packet]]:
-    """Yield what packets hold: of CAN together, in the order of the file, of all else by interface."""
-    types = np.array([link.link_type for link in links])[packets.channel]
-    if (types == CAN).any():
-        names = [link.name for link in links]
-        yield from _some(frames_of(packets.chosen(types == CAN), names, ">u4", told))
-    if (types == LINKTYPE_USER0).any():
-        yield from _rows(packets.chosen(types == LINKTYPE_USER0), links, data, told)
-    others = (types != CAN) & (types != LINKTYPE_USER0)
-    for number in np.unique(packets.channel[others]).tolist():
-        yield from _of_link(packets.chosen(packets.channel == number), links[number], told)
-
-
-def _rows(packets: _Packets, links: list[_Link], data: bytes, told: LeftOut) -> Iterator[list[Packet]]:
-    """Yield the rows of a capture of ours."""
-    columns = (column.tolist() for column in (packets.channel, packets.start, packets.size, packets.ts_ns))
-    rows = [
-        row
-        for channel, start, size, ts_ns in zip(*columns, strict=True)
-        if (row := pcapng.decode(ts_ns, links[channel].name, data[start : start + size]))
-    ]
-    told.leave("packets of our link type that are no rows", len(packets.start) - len(rows))
-    if rows:
-        yield rows
-
-
-def _of_link(packets: _Packets, link: _Link, told: LeftOut) -> Iterator[Frames]:
-    """Yield what packets of one interface hold, which is cooked."""
-    if link.link_type in _COOKED:
-        for part, name in _cooked(packets, link, told):
-            yield from _some(frames_of(part, [name], f"{link.order}u4", told))
-    else:
-        told.leave(f"packets of link type {link.link_type}, which is not CAN", len(packets.start))
-
-
-def _some(frames: Frames) -> Iterator[Frames]:
-    if len(frames):
-        yield frames
-
-
-def _cooked(packets: _Packets, link: _Link, told: LeftOut) -> Iterator[tuple[_Packets, str]]:
-    """Yield the CAN frames of a cooked capture of Linux, by interface where it tells that."""
-    head, type_at, protocol_at = _COOKED[link.link_type]
-    octets, start = packets.octets, packets.start
-    is_old = link.link_type == SLL
-    protocol = octets[start + protocol_at].astype(np.int64) << 8 | octets[start + protocol_at + 1]
-    kind = octets[start + type_at + is_old]
-    is_can = np.isin(protocol, _PROTOCOLS) & (packets.size >= head)
-    told.leave("cooked packets that are not CAN", int((~is_can).sum()))
-    index = np.zeros(len(start), np.int64)
-    if not is_old:
-        for place in range(4, 8):
-            index = index << 8 | octets[start + place]
-    found = packets._replace(
-        start=start + head, size=packets.size - head, is_sent=kind == _OUTGOING, channel=index * 0
-    )
-    for number in np.unique(index[is_can]).tolist():
-        yield found.chosen(is_can & (index == number)), link.name if is_old else f"if{number}"
-
-
-def frames_of(packets: _Packets, names: list[str], order: str, told: LeftOut) -> Frames:
-    """Return the CAN frames in packets of SocketCAN's link type, whose identifiers have a byte order."""
-    octets, start, captured = packets.octets, packets.start, packets.size
-    head = octets[np.minimum(start[:, None] + np.arange(_HEAD), len(octets) - 1)]
-    ids = np.ascontiguousarray(head[:, :4]).view(order).reshape(-1).astype(np.uint32)
-    sizes, flags = head[:, 4], head[:, 5]
-    is_fd = ((flags & _FDF) != 0) | (sizes > CLASSIC_DATA) | (captured >= FD_BYTES)
-    whole = (captured >= _HEAD + sizes.astype(np.int64)) & (captured >= _HEAD)
-    good = whole & (sizes <= np.where(is_fd, FD_DATA, CLASSIC_DATA)) & (packets.ts_ns >= 0)
-    is_xl = (captured > 4) & ((head[:, 4] & _XL) != 0)
-    told.leave("CAN XL frames", int(is_xl.sum()))
-    told.leave("packets that are no whole CAN frame", int((~good & ~is_xl).sum()))
-    good &= ~is_xl
-    ids, sizes, flags, is_fd, codes = (column[good] for column in (ids, sizes, flags, is_fd, head[:, 7]))
-    width = FD_DATA if len(sizes) and sizes.max() > CLASSIC_DATA else CLASSIC_DATA
-    data = octets[np.minimum(start[good][:, None] + _HEAD + np.arange(width), len(octets) - 1)]
-    data = np.where(np.arange(width) < sizes[:, None], data, 0).astype(np.uint8)
-    marks = np.where(is_fd, flags & (SWITCH | STATE), codes_of(codes, sizes)).astype(np.uint8)
-    when = packets.ts_ns[good], packets.channel[good], packets.is_sent[good]
-    return Frames(*when, ids, sizes, marks, is_fd, data, names)
+        packets = Packets(octets_of(data), start, size, ts_ns, none.astype(np.bool_), none)
+        yield from contents.of(packets, data)
 
 
 class _Section:
@@ -224,7 +90,7 @@ class _Section:
 
     def __init__(self, source: Source) -> None:
         self._source, self._told = source, source.told
-        self._links: list[_Link] = []
+        self._contents = Contents(source.told)
         self._order = ""
 
     def read(self) -> Iterator[Frames | list[Packet]]:
@@ -256,13 +122,13 @@ class _Section:
 
     def _begin(self, magic: bytes) -> None:
         self._order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic, "")
-        self._links = []
+        self._contents = Contents(self._told)
 
     def _other(self, kind: int, body: bytes) -> None:
         if kind == 1 and len(body) >= 8:
-            found = pcapng.read_interface(body, self._order)
-            name = found.name or f"can{len(self._links)}"
-            self._links.append(_Link(found.link_type, name, self._order, found.clock))
+            found, links = pcapng.read_interface(body, self._order), self._contents.links
+            name = found.name or f"can{len(links)}"
+            links.append(Link(found.link_type, name, self._order, found.clock))
         elif kind in (2, 3):
             self._told.leave("packets in blocks of an old or a simple form")
 
@@ -270,21 +136,21 @@ class _Section:
         """Yield what packets hold, by interface."""
         if not places:
             return
-        octets, at = _octets(data), np.array(places, np.int64)
+        octets, at, links = octets_of(data), np.array(places, np.int64), self._contents.links
         words = octets[at[:, None] + np.arange(28)].view(f"{self._order}u4").astype(np.int64)
         size, number, high, low, captured = (words[:, column] for column in (1, 2, 3, 4, 5))
-        good = (captured <= size - 32) & (number < len(self._links))
+        good = (captured <= size - 32) & (number < len(links))
         self._told.leave("damaged packets", int((~good).sum()))
         is_sent = self._outbound(octets, at + 28 + (captured + 3 & ~3), at + size - 4, good)
         times = np.zeros(len(at), np.int64)
         for which in np.unique(number[good]).tolist():
             mine = good & (number == which)
             ticks = high[mine].astype(np.uint64) << np.uint64(32) | low[mine].astype(np.uint64)
-            times[mine], good[mine] = _times(ticks, self._links[which].clock)
+            times[mine], good[mine] = _times(ticks, links[which].clock)
             self._told.leave("packets of a time that no capture can hold", int((mine & ~good).sum()))
-        packets = _Packets(octets, at + 28, captured, times, is_sent, number).chosen(good)
+        packets = Packets(octets, at + 28, captured, times, is_sent, number).chosen(good)
         if len(packets.start):
-            yield from _of_links(packets, self._links, data, self._told)
+            yield from self._contents.of(packets, data)
 
     def _outbound(self, octets: Octets, start: Ints, end: Ints, good: Flags) -> Flags:
         """Return which packets say in their flags that they were sent."""
@@ -319,9 +185,9 @@ def _packed(frames: Frames) -> Iterator[tuple[int, int, bool, bytes]]:
     head = np.zeros((len(frames), FD_BYTES), np.uint8)
     head[:, :4] = frames.ids.astype(">u4").view(np.uint8).reshape(-1, 4)
     head[:, 4] = frames.sizes
-    head[:, 5] = np.where(is_fd, frames.marks | _FDF, 0)
+    head[:, 5] = np.where(is_fd, frames.marks | FDF, 0)
     head[:, 7] = np.where(is_fd, 0, frames.marks)
-    head[:, _HEAD : _HEAD + frames.data.shape[1]] = frames.data
+    head[:, HEAD : HEAD + frames.data.shape[1]] = frames.data
     raw = head.tobytes()
     columns = frames.ts_ns, frames.channel, frames.is_sent, is_fd
     for at, (ts_ns, channel, is_sent, fd) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 1 << 20
 LINE_BYTES_MAX: Final = 1 << 16
 _HEAD_BYTES: Final = 1 << 16
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes((last, 0x2A, 0x4D, 0x18)) for last in range(0x50, 0x60)))
+"""The beginnings of a frame of zstd, and of one that is skipped, as pzstd puts in front."""
 _EXAMPLE_CHARS: Final = 60
 _FILL_BYTES: Final = 4096
 

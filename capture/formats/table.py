@@ -132,6 +132,7 @@ FORMATS: Final = (
     ),
 )
 BY_KEY: Final = {one.key: one for one in FORMATS}
+_POINTER: Final = b"version https://git-lfs.github.com/"
 PACKED: Final = (".gz", ".zst")
 
 
@@ -149,6 +150,8 @@ def by_name(name: str) -> Format | None:
 def format_of(name: str, head: bytes) -> Format:
     """Return the format of a file by its first bytes, or by its name. Raises `CaptureError`."""
     head = head.removeprefix(MARK)
+    if head.startswith(_POINTER):
+        raise CaptureError(f"{name}: a pointer of Git LFS, not the file itself: get that by git lfs pull")
     readable = [one for one in FORMATS if one.reads]
     signed = (one for one in readable if head.startswith(one.signs))  # whatever text is in it
     looking = (one for one in readable if one.looks and re.search(one.looks, head, re.MULTILINE))

@@ -26,6 +26,8 @@ from capture.reader import read
 from tests.capture.formats.field import BEGAN_NS, FIELD, READERS, listed, read_back, some, written
 
 DAY_NS = 86_400 * 10**9
+MARKING = ("asc", "blf", "mf4", "mcap", "pcap", "can-pcapng")
+"""The formats that mark extended identifiers beside them, so that another one may be too long."""
 of_each = pytest.mark.parametrize("form", FIELD, ids=lambda form: form.key)
 
 
@@ -154,6 +156,15 @@ def test_of_zstd_all_counts_that_can_be_unpacked(part: float, more: bytes, tmp_p
     assert told[0] == "1 packed end that is damaged or cut off"
 
 
+@pytest.mark.parametrize("first", range(0x50, 0x60))
+def test_what_zstd_skips_may_stand_anywhere(first: int, tmp_path: Path) -> None:
+    form = BY_KEY["candump"]
+    data, skipped = written(form, some(50, form)), bytes((first, 0x2A, 0x4D, 0x18, 3, 0, 0, 0)) + b"abc"
+    parts = skipped, zstd(data[:700]), skipped, zstd(data[700:]), skipped
+    found, told, _ = read_back(put(tmp_path / "x.log.zst", b"".join(parts)), form)
+    assert (len(listed(found)), told) == (50, [])
+
+
 def test_members_of_gzip_one_behind_another_are_one_file(tmp_path: Path) -> None:
     form = BY_KEY["candump"]
     data = written(form, some(50, form))
@@ -253,7 +264,7 @@ def test_error_frames_of_vector_s_other_kinds_are_told(tmp_path: Path) -> None:
     assert read_back(path, BY_KEY["blf"])[1] == [
         "1 error frames without identifier and data",
         "1 error frames of CAN FD",
-        "1 objects that are no CAN frame",
+        "1 objects that are no CAN frame, such as 'type 3'",
     ]
 
 
@@ -365,6 +376,24 @@ def test_what_is_no_file_of_the_field_is_one_clear_line(tmp_path: Path) -> None:
             imported(put(tmp_path / name, data), tmp_path / "d", "car")
     with pytest.raises(CaptureError, match="No such file"):
         imported(tmp_path / "nothing.log", tmp_path / "d", "car")
+
+
+@pytest.mark.parametrize("name", ["x.mf4", "x.log", "x.csv", "x"])
+def test_a_pointer_of_git_lfs_is_called_one(name: str, tmp_path: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:29da7e4d\nsize 205794\n"
+    with pytest.raises(CaptureError, match="Git LFS, not the file itself"):
+        imported(put(tmp_path / name, pointer), tmp_path / "d", "car")
+
+
+@pytest.mark.parametrize("form", [one for one in FIELD if one.key in MARKING], ids=lambda form: form.key)
+def test_a_standard_frame_with_a_longer_identifier_is_none(form: Format, tmp_path: Path) -> None:
+    frames = some(40, replace(form, errors=False, errors_lack=()))
+    wrong = np.arange(40) % 4 == 1
+    ids = np.where(wrong, (frames.ids & np.uint32(0xFFF)) | np.uint32(0x1000), frames.ids)
+    path = put(tmp_path / "file", written(form, replace(frames, ids=ids.astype(np.uint32))))
+    found, told, _ = read_back(path, form)
+    assert listed(found) == listed(frames.chosen(~wrong))
+    assert [line.split()[0] for line in told] == ["10"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])

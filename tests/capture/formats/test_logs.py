@@ -275,6 +275,29 @@ def test_an_fd_frame_whose_flags_are_0_keeps_all_its_data(tmp_path: Path) -> Non
     assert told == []
 
 
+def test_data_of_more_than_8_bytes_in_a_classic_line_are_those_of_an_fd_frame_or_no_frame(
+    tmp_path: Path,
+) -> None:
+    octets = [f"{n:02X}" for n in range(64)]
+    lines = [
+        *(f"1.0 1 123 Rx d {code} {' '.join(octets[:size])}" for code, size in ((9, 12), (10, 16), (15, 64))),
+        f"1.0 1 123 Rx d 9 {' '.join(octets[:8])} Length = 0 BitCount",
+        f"1.0 1 123 Rx d F {' '.join(octets[:8])}",
+        f"1.0 1 123 Rx d 10 {' '.join(octets[:12])}",
+        f"1.0 1 123 Rx d 40 {' '.join(octets)}",
+    ]
+    (tmp_path / "x.asc").write_text("base hex  timestamps absolute\n" + "\n".join(lines) + "\n")
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert [row[4:] for row in listed(found)] == [
+        *((size, 0, True, bytes(range(size))) for size in (12, 16, 64)),
+        *((8, code, False, bytes(range(8))) for code in (9, 15)),
+    ]
+    assert [line.split(",")[0] for line in told] == [
+        "3 frames of more than 8 bytes in lines of classic ones: read as those of CAN FD",
+        "2 lines that are no CAN frame",
+    ]
+
+
 def test_an_error_frame_in_a_line_of_canfd_is_one(tmp_path: Path) -> None:
     line = (
         "30.8 CANFD   5 Tx ErrorFrame Not Acknowledge error, dominant error flag fffe c7 31ca Arb. 556 44\n"
