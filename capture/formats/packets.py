@@ -85,7 +85,7 @@ def octets_of(data: bytes) -> Octets:
 
 
 class Contents:
-    """What is in the packets of the interfaces `links` of a file, or of a section of one."""
+    """The contents of packets of the interfaces `links` of a file, or of a section of one."""
 
     def __init__(self, told: LeftOut) -> None:
         self.links: list[Link] = []
