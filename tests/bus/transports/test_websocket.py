@@ -85,7 +85,10 @@ async def test_a_socket_of_nng_dials_us(url: str, tls: Tls) -> None:
             assert [pipe.stats.balance() for pipe in link.pipes] == [0]
 
 
-@pytest.mark.parametrize("url", [*URLS, "ws://127.0.0.1:0"])
+@pytest.mark.parametrize(
+    "url",
+    [pytest.param(url, marks=[pytest.mark.websocket] * ("ws" in url)) for url in (*URLS, "ws://127.0.0.1:0")],
+)
 async def test_we_dial_a_socket_of_nng(url: str, tls: Tls) -> None:
     url = url.replace("127.0.0.1:0", f"127.0.0.1:{free_port()}")
     hub, link = Hub(), make_link(url, "dial", tls=None if url.startswith("ws:") else tls)
@@ -96,7 +99,7 @@ async def test_we_dial_a_socket_of_nng(url: str, tls: Tls) -> None:
         await until(lambda: len(hub.pipes) == 2)
         await exchange(peer, ear)
         link.close()
-        await until(lambda: not peer.pipes)  # it listens on a WebSocket, so it had better be idle at its end
+        await until(lambda: not peer.pipes)
 
 
 @pytest.mark.parametrize("url", URLS)
