@@ -64,15 +64,12 @@ def import_files(words: list[str], directory: Path, gateway: str, key: str | Non
     return status
 
 
-def source_format(path: Path) -> Format | None:
-    """Return the format of a file that is there, None if it is none that is known."""
+def source_format(path: Path) -> Format:
+    """Return the format of a file that is there. Raises `CaptureError` if it is none that is known."""
     from capture.formats.source import Source
 
     with Source(path) as source:
-        try:
-            return format_of(str(path), source.head)
-        except CaptureError:
-            return None
+        return format_of(str(path), source.head)
 
 
 def has_rows(source: Path) -> bool:

@@ -68,7 +68,7 @@ class Plan(NamedTuple):
 
 def _has_frames_alone(source: Path, word: str, options: argparse.Namespace) -> bool:
     """Return whether CAN frames as they were on a wire are to be replayed, and no messages."""
-    if source.exists() and not source.is_dir() and source_format(source) not in (None, PCAPNG):
+    if source.exists() and not source.is_dir() and source_format(source) is not PCAPNG:
         return True
     if is_raw(raw_of(word)):
         return True

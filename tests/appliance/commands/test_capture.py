@@ -84,7 +84,7 @@ async def test_a_bus_is_recorded_exported_and_put_back(tmp_path: Path, where: st
         (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1"], "--hub 'bus q' --bus 'bus p': 1 message"),
         (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1", "--hub", "bus x"], "no such messages in it"),
         (["export", "{tmp}", "-"], "no capture in it"),
-        (["replay", "{tmp}/text", "tcp://127.0.0.1:1"], "text: not a pcapng file"),
+        (["replay", "{tmp}/text", "tcp://127.0.0.1:1"], "text: not a file of a format that is read"),
     ],
 )
 def test_what_is_wrong_is_one_clear_line(
