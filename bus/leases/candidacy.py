@@ -224,7 +224,8 @@ class Candidacy:
             self._changed(was, state)
         if self._other_acted:
             self.gate.concede()
-        if self.candidate.asked_to_resign and self._resigning_s is None and not self._catch_up.is_on:
+        asked = self.candidate.asked_to_resign and self.candidate.may_resign(self._now())
+        if asked and self._resigning_s is None and not self._catch_up.is_on:
             self._begin_to_resign()
 
     def _look_closely(self, until_s: float) -> None:

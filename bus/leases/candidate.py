@@ -230,6 +230,12 @@ class Candidate:
             view.grant.please_resign for view in self.views if view.grant is not None
         )
 
+    def may_resign(self, now: float) -> bool:
+        """Return whether to resign at once: with a link down, or else if no broker is back so lately that it
+        grants nothing to another candidate yet."""
+        lately_s = now - self.pace.most_ms / 1000
+        return not self.ready or all(view.reach != "up" or view.since_s <= lately_s for view in self.views)
+
     def resign(self, now: float) -> State:
         """Stop forwarding, for a better candidate. Drain the queues first; then send claims with `resign`."""
         for view in self.views:

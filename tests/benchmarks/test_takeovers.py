@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import takeovers
 from benchmarks.soak import _table
+from tests.rigs.takeovers import load as load_module
 from tests.rigs.takeovers.load import Load, Outcome
 from tests.rigs.takeovers.relays import Relay
 from tests.rigs.takeovers.rig import Program, Rig
@@ -153,3 +154,14 @@ async def test_what_is_lost_between_two_faults_counts_at_the_next_one_until_it_c
     far.heard[2] = [1.0]
     load.recount()
     assert [(one.lost, one.between) for one in outcomes] == [(0, 0), (0, 0)]
+
+
+async def test_a_frame_under_way_at_a_fault_is_one_of_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of those between two faults, of which none may be lost."""
+    monkeypatch.setattr(load_module, "CATCH_UP_S", 0.0)
+    near, far = Notes(1, window_s=0.1), Notes(2)
+    load = Load(near, far, 1)
+    near.sent = [0.0, 9.94, 9.96, 10.5]
+    far.heard = {0: [0.0], 1: [9.94]}
+    outcome = await load.account("freeze", (3, 0, 0), 12.0, 10.0)
+    assert (outcome.sent, outcome.given_up, outcome.lost, outcome.between) == (2, 2, 0, 0)

@@ -201,6 +201,25 @@ def test_it_is_alone_while_it_forwards_and_all_that_grant_it_say_so() -> None:
     assert one.alone
 
 
+@pytest.mark.parametrize(
+    ("now", "up", "reach", "may"),
+    [
+        (1.25, True, "up", True),
+        (1.1875, True, "up", False),
+        (1.1875, False, "up", True),  # nothing passes anyway
+        (1.1875, True, "unreachable", True),
+    ],
+)
+def test_one_whose_links_are_up_resigns_no_sooner_than_a_broker_that_is_back_may_grant(
+    now: float, up: bool, reach: Reach, may: bool
+) -> None:
+    one = candidate(2)
+    one.reached(1, "refused", 0.9375)
+    one.reached(1, reach, 1.0)
+    one.links(up)
+    assert one.may_resign(now) == may
+
+
 def test_it_is_asked_to_resign_only_while_it_forwards() -> None:
     one = candidate(2)
     assert granting(one, 0.125, please_resign=True) == "standby"

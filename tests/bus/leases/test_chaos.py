@@ -119,6 +119,27 @@ def test_brokers_that_die_in_turns_agree_soon_on_who_follows_one_that_resigns(ba
     assert world.overlap_s == 0
 
 
+@pytest.mark.parametrize(("seed", "back_s"), [(0, 1.04), (1, 1.0), (3, 0.96), (4, 1.12), (5, 1.08)])
+def test_the_best_takes_over_again_without_a_pause_also_when_a_broker_has_just_started(
+    seed: int, back_s: float
+) -> None:
+    """It is ready for the hold-down while that broker grants nothing yet."""
+    world = World(seed, delay_s=0.002, hold_down_s=1.0)
+    world.run(4.0)
+    world.kill(0)
+    world.run(1.0)
+    assert world.forwarding() == [1]
+    world.revive(0)
+    world.run(back_s)
+    world.kill_broker(1)
+    world.run(0.1)
+    world.revive_broker(1)
+    world.mark()
+    world.run(2.0)
+    assert world.forwarding() == [0]
+    assert (world.silence_s() < 0.05, world.overlap_s) == (True, 0)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_broken_connection_promotes_nobody_who_cannot_hear_the_other_broker(seed: int) -> None:
     world = World(seed, 2, 2, 0.05)

@@ -49,6 +49,13 @@ def is_given_up(sender: Notes, sent_s: float, begun_s: float, over_s: float) -> 
     return over_s < inf and begun_s - _UNDER_WAY_S <= sent_s <= over_s + _SETTLE_S - sender.window_s
 
 
+def _under_way(sender: Notes, first: int, begun_s: float) -> int:
+    """Return the first number that was under way at a fault, at most `first`."""
+    while first and sender.sent[first - 1] >= begun_s - _UNDER_WAY_S:
+        first -= 1
+    return first
+
+
 @dataclass
 class Load:
     """The load: both stations send at a rate until `stop`."""
@@ -85,14 +92,16 @@ class Load:
     async def account(
         self, fault: str, marks: tuple[int, int, int], over_s: float, begun_s: float = inf
     ) -> Outcome:
-        """Count the frames since `marks`, once all have arrived or the time to catch up is over.
+        """Count the frames since `marks`, and those under way at the fault, once all have arrived or the time
+        to catch up is over.
 
         The fault was at `begun_s`, the takeover at `over_s`. The wait is the longest of a frame that was sent
         before that. `recount` counts duplicates again at the end, because a gateway that was frozen sends
         late, and what was lost between two faults.
         """
         ends = len(self.near.sent), len(self.far.sent)
-        ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
+        begun = [_under_way(one, marks[n], begun_s) for n, one in enumerate((self.near, self.far))]
+        ways = ((self.near, self.far, begun[0], ends[0]), (self.far, self.near, begun[1], ends[1]))
         complete = lambda: all(n in b.heard for _, b, first, last in ways for n in range(first, last))  # noqa: E731
         with contextlib.suppress(TimeoutError):
             await until(complete, CATCH_UP_S)
