@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
@@ -159,11 +160,16 @@ def _database(
         if _NONE.fullmatch(name):
             continue
         message = _message(one, is_j1939, flaws)
-        if text := _twin(message, messages, identifiers):
+        if text := _refusal(message, identifiers):
             flaws.append(Flaw(text, name))
-        else:
-            messages[name], identifiers[message.identifier] = message, name
-            flaws += (Flaw(text, name, blocks=True) for text in overlaps(message))
+            continue
+        message = _named_apart(message, messages)
+        if message.name != name:
+            flaws.append(
+                Flaw(f"{name}: several messages have this name: one is read as {message.name}", name)
+            )
+        messages[message.name], identifiers[message.identifier] = message, message.name
+        flaws += (Flaw(text, message.name, blocks=True) for text in overlaps(message))
     losses, mends = (
         [
             Flaw(one.text, _named(one, identifiers), one.blocks)
@@ -188,11 +194,17 @@ def _named(fault: Fault, identifiers: Mapping[int, str]) -> str:
     return identifiers.get(number & ~MARKED | (EXTENDED if number & MARKED else 0), "")
 
 
-def _twin(message: Message, messages: Mapping[str, Message], identifiers: Mapping[int, str]) -> str:
+def _named_apart(message: Message, others: Mapping[str, Message]) -> Message:
+    """Return a message, with its identifier behind its name as long as another one has that."""
+    mark = "x" if message.is_extended else ""
+    while message.name in others:
+        message = replace(message, name=f"{message.name}_0x{message.id:x}{mark}")
+    return message
+
+
+def _refusal(message: Message, identifiers: Mapping[int, str]) -> str:
     """Return why a message is left out; "" if it is not."""
     name, size = message.name, message.size
-    if name in messages:
-        return f"{name}: two messages have this name: the first is read"
     if message.identifier in identifiers:
         return f"{name} has the identifier of {identifiers[message.identifier]}, which alone is read"
     if size > (BYTES_MAX if message.is_j1939 else _SIZE_MAX):

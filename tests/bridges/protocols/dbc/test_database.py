@@ -2,10 +2,13 @@
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from bridges.items import EXTENDED
 from bridges.protocols.dbc.database import Unreadable, load, read
 from tests.bridges.protocols.dbc.dbc_support import CAR, TRUCK, written
 
@@ -33,6 +36,26 @@ KCD = """<NetworkDefinition xmlns="http://kayak.2codeornot2code.org/1.0">
  </Message></Bus>
 </NetworkDefinition>
 """
+
+
+def _of_kcd(number: int, name: str) -> str:
+    form = "extended" if number & EXTENDED else "standard"
+    head = f'<Message id="0x{number & ~EXTENDED:x}" format="{form}" length="8" name="{name}">'
+    return f'{head}<Signal name="A" offset="0" length="8"/></Message>\n'
+
+
+TWINS: Final[dict[str, tuple[Callable[[int, str], str], str, str]]] = {
+    "dbc": (
+        lambda number, name: f'BO_ {number} {name}: 8 V\n SG_ A : 0|8@1+ (1,0) [0|0] "" V\n',
+        'VERSION ""\n',
+        "",
+    ),
+    "kcd": (
+        _of_kcd,
+        '<NetworkDefinition xmlns="http://kayak.2codeornot2code.org/1.0"><Document/><Bus name="b">\n',
+        "</Bus></NetworkDefinition>",
+    ),
+}
 
 
 def test_a_dbc_has_messages_signals_and_their_facts() -> None:
@@ -143,8 +166,36 @@ def test_a_float_of_odd_size_and_twins_are_flaws() -> None:
     message = 'BO_ {} {}: 8 V\n SG_ A : 0|24@1- (1,0) [0|0] "" V\n'
     text = 'VERSION ""\n' + message.format(5, "X") + message.format(6, "X") + message.format(5, "Y")
     found = load(f"{text}SIG_VALTYPE_ 5 A : 1;\n", "dbc")
-    assert len(found.messages) == 1
+    assert list(found.messages) == ["X", "X_0x6"]
     assert all(any(word in flaw.text for flaw in found.flaws) for word in ("24 bits", "name", "identifier"))
+
+
+@pytest.mark.parametrize("form", ["dbc", "kcd"])
+def test_messages_of_one_name_are_all_there_with_the_identifiers_of_the_later_ones(form: str) -> None:
+    message, head, tail = TWINS[form]
+    names = {3: "Pos", 0x13: "Pos", 0x14: "Pos_0x13", 3 | EXTENDED: "Pos"}
+    found = load(head + "".join(message(number, name) for number, name in names.items()) + tail, form)
+    assert [(one.name, one.id, one.is_extended) for one in found.messages.values()] == [
+        ("Pos", 3, False),
+        ("Pos_0x13", 0x13, False),
+        ("Pos_0x13_0x14", 0x14, False),
+        ("Pos_0x3x", 3, True),
+    ]
+    assert list(found.messages) == [one.name for one in found.messages.values()]
+    assert [len(one.signals) for one in found.messages.values()] == [1] * 4
+    assert [flaw.text for flaw in found.flaws] == [
+        f"{name}: several messages have this name: one is read as {other}"
+        for name, other in (("Pos", "Pos_0x13"), ("Pos_0x13", "Pos_0x13_0x14"), ("Pos", "Pos_0x3x"))
+    ]
+
+
+def test_a_range_of_identifiers_of_sym_is_a_message_for_each() -> None:
+    found = load(SYM.replace("ID=100h", "ID=100h-102h"), "sym")
+    assert {name: one.id for name, one in found.messages.items()} == {
+        "Pump": 0x100,
+        "Pump_0x101": 0x101,
+        "Pump_0x102": 0x102,
+    }
 
 
 def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path) -> None:
