@@ -53,7 +53,7 @@ class _Log(LineReader):
     def knows(self, line: str) -> bool:
         if self._relative and (found := _TIMED.match(line)):
             self._last_ns += _offset_ns(found[1], found[2])  # from the line before, whatever this one says
-        return self._frame(line) or self._head(line)
+        return self._frame(line.partition(" //")[0]) or self._head(line)
 
     def is_whole(self, line: bytes) -> bool:
         """Return whether a last line is whole. Behind the data of a CAN FD frame stands what it is."""

@@ -298,6 +298,23 @@ def test_data_of_more_than_8_bytes_in_a_classic_line_are_those_of_an_fd_frame_or
     ]
 
 
+def test_a_comment_behind_a_frame_is_none_of_it(tmp_path: Path) -> None:
+    lines = [
+        "1.0 CANFD   1 Rx 123 1 0 9 12 00 01 02 03 04 05 06 07 08 09 0A 0B // Status of brakes",
+        "1.0 1  18FEF100x Rx d 8 00 01 02 03 04 05 06 07 // FF",
+        "1.0 1  123 Rx d 1 00 //",
+        "// 1.0 1  124 Rx d 1 00",
+    ]
+    (tmp_path / "x.asc").write_text("base hex timestamps absolute\n" + "\n".join(lines) + "\n")
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert [row[4:] for row in listed(found)] == [
+        (12, 1, True, bytes(range(12))),
+        (8, 0, False, bytes(range(8))),
+        (1, 0, False, bytes(1)),
+    ]
+    assert told == []
+
+
 def test_an_error_frame_in_a_line_of_canfd_is_one(tmp_path: Path) -> None:
     line = (
         "30.8 CANFD   5 Tx ErrorFrame Not Acknowledge error, dominant error flag fffe c7 31ca Arb. 556 44\n"
