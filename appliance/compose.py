@@ -86,7 +86,7 @@ class Appliance:
         self._unpublished = UnpublishedLines(self.gateway)
         self._publish()
         self._presence = Presence(self, time.time_ns(), version())
-        self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
+        self.page, self._prepared = StatusPage(), prepare_page(resolved.here.status, resolved.here.address)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: Drawing | None = None
 
@@ -323,7 +323,9 @@ class Appliance:
         built = Builder(resolved, self._site, self._only, self.parts, self._failed).build()
         ring = ring_of(paths_of(resolved.keys))
         drawing = None if self._drawing is None else drawn(resolved.topology)
-        page = prepare_page(resolved.here.status)
+        page = prepare_page(resolved.here.status, resolved.here.address)
+        if resolved.alarms.alarms:
+            self.alarms.load()
         table_of(tuple(resolved.names))  # which is kept: the loop would stand for it, with many names
         return Following(self.resolved, resolved, built, drawing, page, self._prepared, ring)
 

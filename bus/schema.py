@@ -122,10 +122,24 @@ class Signs:
 
 
 class Table(dict[str, T]):
-    """A mapping that was read, which nobody changes, so that a record with one can be hashed."""
+    """A mapping that was read, which nobody changes, so that a record with one can be hashed.
+
+    It is equal to a mapping with the same items, where `true` is no `1`.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, dict) and dict.__eq__(self, other) and _flags(self) == _flags(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
+
+
+def _flags(values: Mapping[str, Any]) -> set[str]:
+    """Return the keys whose values are true or false, which Python takes for numbers."""
+    return {key for key, value in values.items() if isinstance(value, bool)}
 
 
 class Notation(NamedTuple):

@@ -77,6 +77,13 @@ class Book:
             key = alarm.tokens
             self._subjects[key] = _Subject(show(key), Judge(spec, start_s))
 
+    def rename(self, show: Callable[[Key], str]) -> None:
+        """Write keys by `show` from now on, in what changes next."""
+        self._show = show
+        if self.alarm.spec.link is None:
+            for key, subject in self._subjects.items():
+                subject.of = words_of(show(key))
+
     # ---- what is judged
 
     def hear(self, tokens: Key, value: float | None, now_s: float) -> None:

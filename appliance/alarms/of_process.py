@@ -17,10 +17,13 @@ class AlarmsOfProcess:
     def __init__(self, make: "Callable[[], AlarmWatch]") -> None:
         self._make = make
         self._watch: AlarmWatch | None = None
+        self._is_loaded = False
 
     def load(self) -> None:
-        """Make the watch, and read the states from before a restart. This may block."""
-        self._made().load()
+        """Make the watch, and read the states from before a restart, once. This may block."""
+        if not self._is_loaded:
+            self._made().load()
+            self._is_loaded = True
 
     def _made(self) -> "AlarmWatch":
         if self._watch is None:

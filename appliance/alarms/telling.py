@@ -40,6 +40,7 @@ class Teller:
                 self.hub.keep(name, outlet.stats)
                 outlet.open(self.hub, loop)
                 self._outlets[name] = spec, outlet
+        self._outlets = {name: self._outlets[name] for name in wanted}  # as in the file
 
     def _end(self, name: str) -> None:
         outlet = self._outlets.pop(name)[1]

@@ -139,6 +139,7 @@ class AlarmWatch:
     def _book(self, alarm: ResolvedAlarm, kept: Mapping[str, list[dict[str, Any]]]) -> Book:
         old = self._books.get(alarm.name)
         if old is not None and old.alarm == alarm:
+            old.rename(self._names.show)
             return old
         since_s = None if old is None else old.since_s
         book = Book(alarm, self._gateway, self._names.show, self._now_s, since_s)

@@ -270,7 +270,7 @@ class BusPart(BasePart):
 
     def _settle(self, resolved: ResolvedBus, draft: Draft[BusLink]) -> None:
         draft.close()
-        places = {end.plan.place for end in draft.ends}
+        places = {end.plan.place for end in draft.ends if end.plan.settings["trunk"]}
         self._doors = {place: door for place, door in self._doors.items() if place in places}
         if resolved.journal != self.resolved.journal:  # then all trunks are opened anew
             self._close_house()

@@ -88,8 +88,9 @@ def of_shares(old: Gateway, new: Gateway) -> list[Change]:
 
 
 def of_page(old: Gateway, new: Gateway) -> list[Change]:
-    """Return the change of the gateway's status page."""
-    return [] if old.status == new.status else [Change("changed", "gateway", detail="status")]
+    """Return the change of the gateway's status page, which readers may call by the gateway's address."""
+    found = {"status": old.status != new.status, "address": new.status.serve and old.address != new.address}
+    return of_settings("gateway", [name for name, is_new in found.items() if is_new])
 
 
 def _some(names: Sequence[str]) -> str:

@@ -36,6 +36,12 @@ class DevicePart(BasePart):
         """Take over another record, and the parts that the device joins now."""
         self.resolved, self.joined = resolved, joined
 
-    def differing(self, spec: DeviceSpec) -> list[str]:
-        """Return the settings that differ in another record of the same kind."""
-        return differing(settings_of(self.spec), settings_of(spec))
+    def differing(self, resolved: ResolvedDevice) -> list[str]:
+        """Return the settings that differ in another record of the same kind, and whether its files do."""
+        names = differing(settings_of(self.spec), settings_of(resolved.spec))
+        return [*names, "files"] if self.has_renewed(resolved) else names
+
+    def has_renewed(self, resolved: ResolvedDevice) -> bool:
+        """Return whether a file that the device has read has another content in another record."""
+        old = dict(self.resolved.files)
+        return any(old.get(path, stamp) != stamp for path, stamp in resolved.files)

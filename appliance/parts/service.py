@@ -136,9 +136,9 @@ class ServicePart(DevicePart):
     def revise(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> Revision:
         """Return the change to the service as `resolved` has it. A service that does not adapt makes way."""
         spec = resolved.spec
-        names = self.differing(spec)
+        names, renewed = self.differing(resolved), self.has_renewed(resolved)
         draft = Draft(self._ends, self._plans(resolved, joined))
-        adapts = self._serving is not None and bool(names) and self._service.adapts(spec)
+        adapts = self._serving is not None and bool(names) and not renewed and self._service.adapts(spec)
         before = self.resolved if adapts else None
         stays = self._serving is not None and (adapts or not names)
         service = self._service if stays else _service(self.name, spec)
@@ -149,7 +149,7 @@ class ServicePart(DevicePart):
             ],
             lambda: self._settle(resolved, joined, draft, service),
             lambda loop: self._go_on(draft, loop, before),
-            lambda: {"": self._service.adapts(spec), **draft.fates()},
+            lambda: {"": not renewed and self._service.adapts(spec), **draft.fates()},
         )
 
     def _settle(

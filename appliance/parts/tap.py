@@ -85,7 +85,7 @@ class TapPart(DevicePart):
     def revise(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> Revision:
         """Return the change to the tap as `resolved` has it. Other settings take another recorder."""
         spec, old = spec_of(resolved), spec_of(self.resolved)
-        names = self.differing(spec)
+        names = self.differing(resolved)
         if [part.title for part in self.joined] != [part.title for part in joined]:
             names = list(dict.fromkeys([spec.key, *names]))
         anew = options_of(spec) != options_of(old) or spec.directory != old.directory

@@ -171,8 +171,8 @@ class TelemetryPart(DevicePart):
     def revise(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> Revision:
         """Return the change to the telemetry as `resolved` has it. Another collector takes another sender."""
         spec, old = spec_of(resolved), spec_of(self.resolved)
-        names = self.differing(spec)
-        anew = (spec.to, spec.ca_file) != (old.to, old.ca_file)
+        names = self.differing(resolved)
+        anew = (spec.to, spec.ca_file) != (old.to, old.ca_file) or self.has_renewed(resolved)
         return Revision(
             of_settings(self.title, names),
             lambda: self._take(resolved, joined),

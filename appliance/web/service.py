@@ -31,11 +31,12 @@ log = logging.getLogger("buscoupler")
 class Prepared(NamedTuple):
     """The content of the files of a page: the `token` that readers show, "" for none, and its TLS context.
 
-    `people` may acknowledge alarms. `trouble` says why there can be no page, "" if there can. `stamps` differ
-    once a file has been renewed.
+    `address` is that of the gateway, by which readers may call it, too. `people` may acknowledge alarms.
+    `trouble` says why there can be no page, "" if there can. `stamps` differ once a file has been renewed.
     """
 
     spec: StatusSpec
+    address: str
     token: str = ""
     secure: "SSLContext | None" = None
     trouble: str = ""
@@ -43,38 +44,37 @@ class Prepared(NamedTuple):
     stamps: tuple[object, ...] = ()
 
 
-def prepare(spec: StatusSpec) -> Prepared:
-    """Read the files of a page. This may block: it is no work for an event loop."""
+def prepare(spec: StatusSpec, address: str) -> Prepared:
+    """Read the files of a page of a gateway. This may block: it is no work for an event loop."""
     if not spec.serve:
-        return Prepared(spec)
+        return Prepared(spec, address)
     own = filter(None, (spec.token_file, spec.ack_file))
     stamps = *stamped(own), *certificates(spec.tls)  # before they are read
     try:
         secure = None if spec.tls is None else context(spec.address, spec.tls, True)
-        return Prepared(spec, _token(spec), secure, people=_people(spec), stamps=stamps)
+        return Prepared(spec, address, _token(spec), secure, people=_people(spec), stamps=stamps)
     except (OSError, ValueError, BusError) as error:
         words = words_of(error) if isinstance(error, OSError) else str(error)
-        return Prepared(spec, trouble=words, stamps=stamps)
+        return Prepared(spec, address, trouble=words, stamps=stamps)
 
 
 class StatusPage:
     """The page of a gateway. If it cannot listen, the gateway runs without it and the log has a warning."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address  # of the gateway
+    def __init__(self) -> None:
         self._hub = Hub("status page")
-        self._spec, self._stamps = StatusSpec(), tuple[object, ...]()
+        self._spec, self._served = StatusSpec(), tuple[object, ...]()
         self._server: Server | None = None
         self._binding: Binding[int] | None = None
         self.url = ""
 
     def follow(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
         """Serve as `prepared` says from now on. Do nothing if the page does so already."""
-        wanted = prepared.spec, prepared.stamps
-        if self._server is not None and wanted == (self._spec, self._stamps):
+        wanted = prepared.spec, prepared.address, prepared.stamps
+        if self._server is not None and wanted == self._served:
             return
         self.close()
-        self._spec, self._stamps = wanted
+        self._spec, self._served = prepared.spec, wanted
         if not self._spec.serve:
             return
         try:
@@ -87,7 +87,7 @@ class StatusPage:
 
     def _open(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
         spec, secure = prepared.spec, prepared.secure
-        names = (*spec.hosts, self._address, socket.gethostname())
+        names = (*spec.hosts, prepared.address, socket.gethostname())
         guard = Guard(names, prepared.token, secure is not None, prepared.people)
         self._server, self._loop = Server(view, guard, secure), loop
         host, port = place_of(spec.address)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from bus.advice import advised
 from bus.backoff import Attempts
 from bus.errors import words_of
-from bus.hub import Hub, Retrying, State
+from bus.hub import Hub, Link, Retrying, State
 from bus.keys import Keyring
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
@@ -81,6 +81,11 @@ class DialLink(StreamLink, Retrying):
         connect = partial(self._connect, loop)
         self._redialling = Redialling(connect, self._serve, self._complain, self._attempts.after)
         self._task = loop.create_task(self._redialling.run(), name=f"dial {self.url}")
+
+    def revise(self, other: Link) -> bool:
+        revised = super().revise(other)
+        self._attempts.revise(self.options.retry_max_s)
+        return revised
 
     def hurry(self) -> None:
         """Dial at once if there is no connection, and again after the shortest pauses."""

@@ -22,6 +22,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import UartEar
 from tests.bridges.support import PtyPair
 from tests.helpers.appliances import reloaded, running
+from tests.helpers.certificates import own_tls
 from tests.helpers.links import can_link
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_channel, free_port
@@ -286,6 +287,20 @@ async def test_renewed_certificates_open_an_address_anew(tmp_path: Path) -> None
         assert change(appliance, text) == []
         authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(own))
         assert change(appliance, text) == [f"changed bus one: listen {url}: certificates"]
+
+
+async def test_renewed_files_of_a_device_make_it_anew(tmp_path: Path) -> None:
+    own, ports = own_tls(tmp_path), [free_port() for _ in range(2)]
+    tls = f'{{ca_file: "{own.ca_file}", cert_file: "{own.cert_file}"}}'
+    listens = f'proxy: "tcp://127.0.0.1:{ports[0]}", listen: "tls+tcp://127.0.0.1:{ports[1]}", tls: {tls}'
+    text = f"name: tls\ngateways: {{gw: {{}}}}\ndevices: {{p: {{on: gw, {listens}}}}}\n"
+    async with running(text) as appliance:
+        assert change(appliance, text) == []
+        before = appliance.parts["device p"].links[-1]
+        own_tls(tmp_path)
+        assert change(appliance, text) == ["changed device p: files"]
+        assert appliance.parts["device p"].links[-1] is not before
+        assert change(appliance, text) == []
 
 
 async def test_events_go_to_other_buses_and_a_new_hub_makes_none(tmp_path: Path) -> None:

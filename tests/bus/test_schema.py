@@ -235,3 +235,12 @@ def test_the_settings_of_a_record_are_its_fields_but_its_place_in_a_file() -> No
 
     one, elsewhere = One(url="a"), One(url="a", where=Where("f", 3, 4))
     assert schema.settings_of(one) == schema.settings_of(elsewhere) == {"url": "a", "keys": ()}
+
+
+def test_a_mapping_that_was_read_tells_true_from_one() -> None:
+    one, true = schema.Table({"a": 1, "b": 2.0}), schema.Table({"a": True, "b": 2})
+    assert one != true
+    assert [one, true].index(true) == 1  # by ==, which a dict has beside !=
+    assert one == schema.Table({"b": 2, "a": 1.0}) == {"a": 1, "b": 2}
+    assert true == schema.Table({"a": True, "b": 2})
+    assert schema.Table({"a": False}) != schema.Table({"a": 0})

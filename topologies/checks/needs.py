@@ -14,6 +14,7 @@ from bus.needs import (
     listening_needs,
 )
 from bus.schema import Where
+from devices.device import DeviceSpec
 from topologies.model import Topology, running
 from topologies.model.status import tcp_url
 from topologies.names import file_of
@@ -35,14 +36,23 @@ def needs_of(wiring: Wiring, gateway: str) -> Iterator[Placed]:
     yield from _of_sides(wiring, gateway)
     yield from _of_brokers(wiring, gateway)
     for device in running(topology.devices, gateway).values():
-        for url, where, tls in device.listens():
-            yield from ((where, need) for need in listening_needs(url, tls))
-        yield from ((device.where, need) for need in device.needs())
+        yield from _of_device(device)
     yield from _of_page(topology, gateway)
     if any(alarms_at(topology, gateway)):
         yield from ((topology.where, KeyFile(path)) for path in topology.keys)
     for _, outlet in outlets_at(topology, gateway):
         yield from ((outlet.where, need) for need in outlet.needs())
+
+
+def _of_device(device: DeviceSpec) -> Iterator[Placed]:
+    for url, where, tls in device.listens():
+        yield from ((where, need) for need in listening_needs(url, tls))
+    yield from ((device.where, need) for need in device.needs())
+
+
+def needs_of_device(device: DeviceSpec) -> Iterator[Need]:
+    """Yield the needs of a device."""
+    return (need for _, need in _of_device(device))
 
 
 def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:

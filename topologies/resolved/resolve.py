@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from bus.errors import TopologyError
 from bus.machine.lasting import span
-from bus.needs import KeyFile, Lasting
+from bus.needs import KeyFile, Lasting, Readable
 from bus.quantity.known import Quantities
 from bus.wire.x509 import Span
 from devices.device import DeviceSpec
-from topologies.checks.needs import needs_of
+from topologies.checks.needs import needs_of, needs_of_device
 from topologies.model import Gateway, Topology, running
 from topologies.names import known
 from topologies.quantities import quantities
@@ -30,7 +30,7 @@ class ResolvedDevice:
     """The needs of a device. `gateway` runs it.
 
     `limits` are `queue_bytes` and `message_bytes` of the buses of its gateway that it joins. `names` are
-    those of tokens, for a device that looks into parts.
+    those of tokens, for a device that looks into parts. `files` are those that it reads, with stamps.
     """
 
     name: str
@@ -38,6 +38,7 @@ class ResolvedDevice:
     spec: DeviceSpec
     limits: tuple[tuple[str, tuple[int, int]], ...]
     names: tuple[str, ...]
+    files: KeyFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +133,10 @@ def copies(topology: Topology) -> dict[tuple[str, str], str]:
 def _device(name: str, ground: Ground) -> ResolvedDevice:
     spec, near = ground.topology.devices[name], running(ground.topology.buses, ground.gateway)
     limits = tuple((bus, near[bus].limits(near[bus])) for bus in spec.joins if bus in near)
-    return ResolvedDevice(name, ground.gateway, spec, limits, ground.names if spec.inside else ())
+    names = ground.names if spec.inside else ()
+    return ResolvedDevice(name, ground.gateway, spec, limits, names, stamped(_files(spec)))
+
+
+def _files(spec: DeviceSpec) -> Iterator[str]:
+    """Yield the files that a device reads."""
+    yield from (need.path for need in needs_of_device(spec) if isinstance(need, Readable))

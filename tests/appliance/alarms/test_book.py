@@ -302,3 +302,11 @@ def test_an_alarm_that_the_file_has_no_more_is_cleared_by_who_leads(pair: tuple[
     assert links.look(6, 600, False)
     links.merge((token("b"), 1), State(1, "raised", "b/can", 1, "", "b"), False, 6)
     assert [deed.state.of for deed in links.end(False, 7, 700)] == ["a/can"]
+
+
+def test_names_that_a_reload_brings_are_in_what_changes_next() -> None:
+    one = book("a")
+    one.hear(FRIDGE, 1, 1)
+    one.rename(lambda key: "fridge/left")
+    one.hear(FRIDGE, 9, 2)
+    assert [deed.state.of for deed in one.look(2, 100, True)] == ["fridge/left"]

@@ -48,3 +48,17 @@ def test_what_is_on_its_way_is_not_given_again_and_what_is_dropped_is_through() 
         assert teller.rows == []
 
     asyncio.run(run())
+
+
+def test_rows_are_in_the_order_of_the_file_after_a_change_too() -> None:
+    def make(name: str, spec: OutletSpec, done: Callable[[Notice, bool], None]) -> Outlet:
+        return Slow(name, spec.url, lambda notice: None, done)
+
+    async def run() -> None:
+        teller, loop = Teller(make, lambda outlet, notice, told: None), asyncio.get_running_loop()
+        teller.follow([("one", HOOK), ("two", HOOK)], loop)
+        teller.follow([("one", WebhookSpec(webhook="http://h/y")), ("two", HOOK)], loop)
+        assert [row.name for row in teller.rows] == ["one", "two"]
+        teller.close()
+
+    asyncio.run(run())

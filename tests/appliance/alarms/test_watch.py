@@ -10,15 +10,22 @@ import pytest
 
 from appliance.alarms.announcement import PATTERN
 from appliance.alarms.book import SUBJECTS
+from appliance.alarms.keeping import MemoryKeeper
+from appliance.compose import Appliance
 from appliance.simulated.plant import SimulatedPlant
 from appliance.status.shape import fits
 from appliance.status.snapshot import snapshot
 from bus.keys import new_key
+from bus.wire.batch import from_payloads
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
 from tests.helpers import ROOT
 from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import wired
 
 FILE = ROOT / "examples/alarms/plant.yaml"
 
@@ -233,6 +240,23 @@ async def test_a_reload_keeps_the_states_of_alarms_that_stay(
             assert len(others) == len(one.alarms.rows) == text.count("loud")
     finally:
         one.close()
+
+
+async def test_the_first_alarms_of_a_reload_have_the_states_from_before_a_restart() -> None:
+    text = f"name: x\ngateways: {{gw: {{}}}}\nbuses: {{b: {{on: gw, listen: 'tcp://127.0.0.1:{free_port()}'}}}}\n"
+    alarm = "alarms: {warm: {bus: b, pattern: [t], above: 3}}\n"
+    keeper, loop = MemoryKeeper(), asyncio.get_running_loop()
+    stages = list[str]()
+    for first in (text + alarm, text):
+        appliance = Appliance(resolve(wired(loads(first)), "gw"), keeper=keeper)
+        appliance.open(loop)
+        reloaded(appliance, loads(text + alarm))
+        if not stages:
+            appliance.parts["bus b"].hub.publish(from_payloads([pack(PUB, Pattern("t"), b"9")]))
+        await until(lambda one=appliance: snapshot(one.view())["alarms"][0]["stage"] == "raised")  # type: ignore[misc]
+        stages += [row["stage"] for row in snapshot(appliance.view())["alarms"]]
+        appliance.close()
+    assert stages == ["raised"] * 2
 
 
 async def test_states_that_a_disk_refuses_are_kept_when_it_takes_them(

@@ -197,10 +197,10 @@ def fits_the_phone(page: Page) -> None:
 @pytest.mark.parametrize("file", ["cold-chain", "rooms"])
 async def test_a_topology_with_many_links_fits_a_phone_and_a_wide_window(file: str) -> None:
     whole = draw(load(str(ROOT / f"topologies/{file}.yaml"))).as_record()
-    page = StatusPage("127.0.0.1")
+    page = StatusPage()
     spec = StatusSpec(listen=f"http://127.0.0.1:{free_port()}")
     view = View(program="run", name=file, around=lambda _: Around(drawing=whole))
-    page.follow(prepare(spec), view, asyncio.get_running_loop())
+    page.follow(prepare(spec, "127.0.0.1"), view, asyncio.get_running_loop())
     try:
         await asyncio.to_thread(turned, page.url, len(whole["nodes"]))
     finally:

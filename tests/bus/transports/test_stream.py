@@ -418,3 +418,19 @@ async def test_a_read_of_many_small_messages_is_one_turn_of_work(monkeypatch: py
         pipe.close()
     assert max(turns) <= 10e-6 * BEGIN_BYTES / 12
     assert max(turns[1:]) <= 2 * TURN_S
+
+
+async def test_a_link_that_takes_over_a_shorter_longest_pause_dials_that_often() -> None:
+    tried = list[float]()
+    loop = asyncio.get_running_loop()
+
+    async def connect(_: asyncio.AbstractEventLoop) -> socket.socket:
+        tried.append(loop.time())
+        raise ConnectionRefusedError
+
+    link = DialLink("tcp://host:5", connect=connect, retry_min_s=0.001, retry_max_s=3600.0)
+    link.open(Hub(), loop)
+    await until(lambda: len(tried) >= 3)
+    assert link.revise(DialLink("tcp://host:5", retry_min_s=0.001, retry_max_s=0.001))
+    await until(lambda: len(tried) >= 30)
+    link.close()
