@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers import ROOT, guard
+from tests.helpers import ROOT, guard, guests
 from tests.helpers.reports import Results
 from tests.helpers.rooms import turn
 from tests.helpers.sharing import import_in_turn, import_without_asammdf
@@ -111,6 +111,14 @@ def own_directories() -> Iterator[None]:
         patch.setenv("TMPDIR", directory)
         yield
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_guests_left() -> Iterator[None]:
+    """Close what servers of tests have accepted with the loop of the test."""
+    with pytest.MonkeyPatch.context() as patch:
+        guests.close_with_loops(patch)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

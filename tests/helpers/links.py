@@ -32,7 +32,8 @@ def rs485_link(port: str, nodes: Iterable[int] = (1, 2), **settings: Any) -> Rs4
 
 
 def can_link(interface: str, channel: str, node: int | None, **settings: Any) -> CanLink:
-    fields, rest = divide(Can, settings)
+    """Make a link on which nothing is stale because this process had no turn, unless an age is given."""
+    fields, rest = divide(Can, {"age_ms": 60_000} | settings)
     return CanLink(Can(interface=interface, channel=channel, node=node, **fields), **rest)
 
 

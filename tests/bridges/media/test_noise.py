@@ -239,7 +239,7 @@ async def test_a_bus_counts_who_says_something_and_does_not_enter(
     hub, link = Hub(), ListenLink(f"{scheme}://127.0.0.1:0", tls=secure, handshake_s=0.2)
     with opened(link, hub):
         with socket.create_connection(("127.0.0.1", int(link.url.rpartition(":")[2]))) as peer:
-            await until(lambda: bool(link.pipes))
+            await until(lambda: bool(link.pipes), passes=True)
             peer.send(said)
             if not stays:
                 peer.shutdown(socket.SHUT_WR)

@@ -64,7 +64,7 @@ def peer(
 async def test_what_is_queued_for_a_starved_peer_arrives_when_it_reads_again(starved: StarvedClient) -> None:
     made, stats, owner = peer(starved, options=replace(QUICK, doubt_s=3.0))  # it reads again by then
     made.send(*map(frame, range(3)))
-    await until(lambda: made.state == "doubted")
+    await until(lambda: made.state == "doubted", passes=True)
     made.send(frame(3))
     made.send(bytes(1000))
     assert (made.takes(), made.gone, made.busy, made.fault) == (0, False, True, "timed out")
@@ -85,14 +85,14 @@ async def test_what_is_queued_for_a_starved_peer_arrives_when_it_reads_again(sta
 async def test_a_peer_that_does_not_answer_a_second_time_has_failed(starved: StarvedClient) -> None:
     made, stats, owner = peer(starved)
     made.send(*map(frame, range(3)))
-    await until(lambda: made.state == "doubted")
+    await until(lambda: made.state == "doubted", passes=True)
     assert owner.reasons == []
     await until(lambda: made.state == "down")
     assert owner.reasons == ["timed out"]
     assert (stats.queued, stats.dropped, stats.balance()) == (0, {"peer gone": 3}, 0)
     made.retry_now()
     made.send(frame(3))
-    await until(lambda: made.state != "down")
+    await until(lambda: made.state != "down", passes=True)
     await until(lambda: made.state not in ("idle", "connecting"))
     assert (made.state, owner.reasons) == ("down", ["timed out"] * 2)  # not doubted again before it answers
 
@@ -128,7 +128,7 @@ async def test_a_refusal_counts_at_once(starved: StarvedClient) -> None:
 async def test_a_refusal_counts_at_once_also_after_a_doubt(starved: StarvedClient) -> None:
     made, stats, owner = peer(starved)
     made.send(frame(0))
-    await until(lambda: made.state == "doubted")
+    await until(lambda: made.state == "doubted", passes=True)
     starved.close()
     await until(lambda: made.state == "down")
     assert (owner.reasons, stats.dropped) == (["Connection refused"], {"peer gone": 1})
@@ -137,7 +137,7 @@ async def test_a_refusal_counts_at_once_also_after_a_doubt(starved: StarvedClien
 async def test_a_peer_that_is_closed_in_doubt_is_not_dialled_again(starved: StarvedClient) -> None:
     made, stats, owner = peer(starved)
     made.send(frame(0))
-    await until(lambda: made.state == "doubted")
+    await until(lambda: made.state == "doubted", passes=True)
     made.close()
     assert (stats.dropped, stats.queued, stats.balance()) == ({"closed": 1}, 0, 0)
     await asyncio.wait([asyncio.create_task(asyncio.sleep(2 * QUICK.doubt_s))])
