@@ -93,6 +93,12 @@ class Cells:
         found: Flags = (count[: ends[-1] + 1] - np.repeat(before, lengths)) % 2 == 1
         return found
 
+    @property
+    def last_marks(self) -> Ints:
+        """The places that part the last cell of each line from the one before; of one cell, its end."""
+        found: Ints = np.where(self._last > self._first, self._marks[self._last - 1], self.ends)
+        return found
+
     def column(self, number: int) -> Column:
         """Return a column, without blanks and quotes around its cells. Those of too short lines are empty."""
         at = self._first + number

@@ -17,7 +17,7 @@ from capture.files import CaptureError
 from capture.formats.cells import DECIMAL, HEX, Bytes, Cells, Column, matrix, numbers
 from capture.formats.columns import Numbers
 from capture.formats.guesses import guessed, ns_of
-from capture.formats.heading import Heading, heading_of
+from capture.formats.heading import Heading, heading_of, of_row
 from capture.formats.source import LeftOut, Source, line_blocks
 from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Flags, Frames, Ints
 from capture.schema import TIME_MAX_NS
@@ -47,11 +47,16 @@ def _begun(source: Source) -> tuple["_Table", int]:
     """Return the table of a file, and how many bytes stand in front of its rows."""
     head, at = source.head.removeprefix(MARK), 0
     lines = head.split(b"\n")
+    if found := of_row(lines[0]):
+        return _Table(found), 0
     for place, line in enumerate(lines[:-1]):
         at += len(line) + 1
         if found := heading_of(line):
             return _Table(guessed(found, lines[place + 1 : -1], source.told)), at
-    raise CaptureError(f"{source.path}: no heading with columns of time, identifier and data of CAN frames")
+    raise CaptureError(
+        f"{source.path}: no heading with columns of time, identifier and data of CAN frames: "
+        "put one in front, such as time_s,id_hex,dlc,data_hex"
+    )
 
 
 class _Table:
@@ -149,7 +154,9 @@ class _Table:
         column = cells.column(first)
         if self._heading.is_base64:
             return cells.in_base64(column)
-        if last > first:
+        if self._heading.has_label:
+            column = Column(column.start, np.maximum(column.start, cells.last_marks))
+        elif last > first:
             column = Column(column.start, np.maximum(column.start, cells.column(last).end))
         return cells.in_text(column, self._heading.octet_base)
 

@@ -1,7 +1,8 @@
 """The headings of tables of CAN frames: which column has what, by its name, as tools and people name them.
 
-Sources: SavvyCAN (GVRET), python-can's CSVWriter, mdf2csv of CSS Electronics; others name columns alike. A
-name may tell a unit or a base behind it: `Time [ms]`, `time_us`, `ID (hex)`. Pure.
+Sources: SavvyCAN (GVRET), python-can's CSVWriter, mdf2csv of CSS Electronics; others name columns alike. The
+tables of HCRL's car-hacking sets have no heading, and are known by their rows. A name may tell a unit or a
+base behind it: `Time [ms]`, `time_us`, `ID (hex)`. Pure.
 """
 
 import re
@@ -51,8 +52,11 @@ def _with(*roles: str) -> str:
     return rf'(?=(?:[^\r\n]{{0,999}}?[,;\t])?[ "]*(?:{_BEFORE})?(?:{names})[ "]*(?:[,;\t]|\r?$))'
 
 
-LOOKS: Final = f"(?i:^{_with('time')}{_with('id')}{_with('data', 'byte')})".encode()
-"""A line that is such a heading."""
+_ROW: Final = r"\d{10}\.\d{6},[0-9a-f]{3,8},[0-8](?:,[0-9a-f]{2}){0,8},[rt]\r?$"
+"""A row of HCRL: time, identifier, length, that many bytes, and R, or T if it was an attack."""
+_LABELLED: Final = re.compile(_ROW.encode(), re.I)
+LOOKS: Final = f"(?i:^(?:{_with('time')}{_with('id')}{_with('data', 'byte')}|{_ROW}))".encode()
+"""A line that is such a heading, or such a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Heading:
     """A heading: where each column is. `octets` are the first and the last column of data.
 
     `unit_ns`, `id_base` and `octet_base` are 0 where no name tells them. `first_bus` is the number of the
-    first channel.
+    first channel. `has_label`: the last cell of a row is none of data, wherever it stands.
     """
 
     line: bytes
@@ -72,11 +76,20 @@ class Heading:
     octet_base: int = 0
     is_base64: bool = False
     first_bus: int = 0
+    has_label: bool = False
 
     @property
     def ends_with_data(self) -> bool:
         """Return whether nothing but data stands at the end of a line."""
         return self.octets[1] == max(*self.places.values(), self.octets[1])
+
+
+def of_row(line: bytes) -> Heading | None:
+    """Return the heading of a table of HCRL by its first row, None if that is another one."""
+    if not _LABELLED.match(line):
+        return None
+    places = {"time": 0, "id": 1, "length": 2}
+    return Heading(b"", b",", places, (3, 10), NS["s"], 16, 16, has_label=True)
 
 
 def heading_of(line: bytes) -> Heading | None:

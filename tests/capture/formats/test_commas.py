@@ -114,6 +114,36 @@ def test_a_table_of_lin_is_none_of_can(tmp_path: Path) -> None:
         read_back(tmp_path / "x.csv", CSV)
 
 
+HCRL = """\
+1478198376.389427,0316,8,05,21,68,09,21,21,00,6f,R
+1478198376.389636,018f,8,fe,5b,00,00,00,3c,00,00,T
+1478198376.389864,05f0,2,f4,00,R
+1478198376.390102,0000,0,R
+1478198376.390303,18daf110,3,02,01,0c,R
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_table_of_hcrl_has_no_heading_and_a_label_behind_its_data(end: str, tmp_path: Path) -> None:
+    rows, told = of(HCRL.replace("\n", end), tmp_path)
+    assert [(int(str(row[0])) - 1_478_198_376 * 10**9, *row[3:]) for row in rows] == [
+        (389_427_000, 0x316, 8, 0, False, bytes.fromhex("052168092121006f")),
+        (389_636_000, 0x18F, 8, 0, False, bytes.fromhex("fe5b0000003c0000")),
+        (389_864_000, 0x5F0, 2, 0, False, bytes.fromhex("f400")),
+        (390_102_000, 0, 0, 0, False, b""),
+        (390_303_000, 0x18DAF110 | EXTENDED, 3, 0, False, bytes.fromhex("02010c")),
+    ]
+    assert told == []
+
+
+def test_a_table_of_hcrl_cut_at_any_byte_invents_no_frame(tmp_path: Path) -> None:
+    rows, _ = of(HCRL, tmp_path)
+    for size in range(HCRL.index("\n") + 1, len(HCRL)):
+        found, _ = of(HCRL[:size], tmp_path)
+        assert found == rows[: len(found)]
+        assert len(found) >= HCRL[:size].count("\n")
+
+
 S, HEX = (
     "1 unit of times that the heading does not tell, as `time_ms` would: s is taken",
     "1 base of identifiers that the heading does not tell, as `ID (dec)` would: hex is taken",
