@@ -18,6 +18,7 @@ from tests.rigs.takeovers.relays import Relay
 from tests.rigs.takeovers.rig import Program, Rig
 from tests.rigs.takeovers.stations import Notes
 from tests.rigs.takeovers.trial import Trial, told
+from tests.rigs.tmq import program
 
 
 @pytest.mark.parametrize("error", [TimeoutError("calm before kill"), KeyboardInterrupt()])
@@ -165,3 +166,40 @@ async def test_a_frame_under_way_at_a_fault_is_one_of_the_fault(monkeypatch: pyt
     far.heard = {0: [0.0], 1: [9.94]}
     outcome = await load.account("freeze", (3, 0, 0), 12.0, 10.0)
     assert (outcome.sent, outcome.given_up, outcome.lost, outcome.between) == (2, 2, 0, 0)
+
+
+class Dead:
+    """A client of 2015 one of whose subscribers takes no connection, `count` times."""
+
+    alive = True
+
+    def __init__(self, count: int) -> None:
+        self.count, self.sent = count, list[bytes]()
+
+    def publish(self, tokens: tuple[int, ...]) -> None: ...
+
+    def subscribe(self, tokens: tuple[int, ...]) -> None: ...
+
+    def send(self, tokens: tuple[int, ...], data: bytes) -> None:
+        self.count -= 1
+        if self.count >= 0:
+            raise ConnectionRefusedError
+        self.sent.append(data)
+
+    def receive(self, tokens: tuple[int, ...]) -> bytes | None:
+        return None
+
+    def subscribers(self, tokens: tuple[int, ...]) -> int:
+        return 1
+
+
+def test_a_program_on_a_client_of_2015_sends_until_a_dead_gateway_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a number is lost that no gateway ever got, as soon as one is away for longer than its patience."""
+    monkeypatch.setattr(program, "PAUSE_S", 0.0)
+    monkeypatch.setattr(program, "say", lambda *words: None)
+    dead = Dead(10_000)
+    program.send(dead, 1, 7)
+    (sent,) = dead.sent
+    assert (program.BODY.unpack_from(sent)[0], program.BODY.unpack_from(sent)[2]) == (7, 10_000)

@@ -56,17 +56,16 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         return self.rig.drops() + self.load.near.drops() + self.load.far.drops()
 
     async def _calm(self, fault: str) -> None:
-        """Wait until one gateway forwards, the other is ready and both reach all brokers, and still are after
-        a random pause."""
-
-        def calm() -> bool:
-            return self.rig.active() is not None and self.rig.standby_ready() and self.rig.brokers_heard()
-
+        """Wait until a fault may come, and still may after a random pause."""
         while True:
-            await until(calm, PATIENCE_S, f"calm before {fault}")
+            await until(self.is_calm, PATIENCE_S, f"calm before {fault}")
             await asyncio.sleep(self.chance.uniform(0.05, 0.3))
-            if calm():
+            if self.is_calm():
                 return
+
+    def is_calm(self) -> bool:
+        """Tell whether one gateway forwards, the other is ready and both reach all brokers."""
+        return self.rig.active() is not None and self.rig.standby_ready() and self.rig.brokers_heard()
 
     async def _taken_over(self, other: Program, before: int) -> None:
         def forwards() -> bool:

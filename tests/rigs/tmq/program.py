@@ -1,8 +1,8 @@
 """A program on a TMQ client of 2015: it sends the numbers that it reads, and says what it hears.
 
 `python -m tests.rigs.tmq.program BROKER_PORT PUBLISHED SUBSCRIBED...` reads a number a line, to be sent. It
-writes, with times of the monotonic clock in seconds: `ready`; `heard TOKEN NUMBER ATTEMPT TIME`;
-`failed NUMBER ATTEMPT TIME`; `died`, the client's thread.
+writes, with times of the monotonic clock in seconds: `knows COUNT` of subscribers, at each change;
+`heard TOKEN NUMBER ATTEMPT TIME`; `failed NUMBER ATTEMPT TIME`; `died`, the client's thread.
 
 With `TMQ_REFERENCE` in the environment, the directory of a clone of the reference, it runs the reference
 itself; otherwise the client of the tests, which fails where the reference fails. A send that fails is tried
@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 from bus.wire.pattern import Pattern
 
-BODY = Struct(">IdB")
+BODY = Struct(">IdH")
 """Number, time in seconds, attempt."""
 MOTOR = Pattern("motor")[0]
 PAUSE_S = 0.005  # between two rounds, as in the reference's own loop
 ENVIRONMENT = "TMQ_REFERENCE"
-_FILLER = b"." * 27
-_ATTEMPTS = 255
+_FILLER = b"." * 26
+_ATTEMPTS = 0xFFFF  # minutes: a gateway on a busy machine is dead for longer than 255 of them take
 
 
 class Face(Protocol):
@@ -137,9 +137,12 @@ def say(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-def listen(client: Face, tokens: list[int]) -> None:
+def listen(client: Face, tokens: list[int], published: int) -> None:
     """Say what comes in, until the client's thread dies."""
+    known = 0
     while client.alive:
+        if (count := client.subscribers((MOTOR, published))) != known:
+            say("knows", known := count)
         for token in tokens:
             while (data := client.receive((MOTOR, token))) is not None:
                 if len(data) >= BODY.size:  # a broker asks with an empty message whether we live
@@ -171,10 +174,7 @@ def main() -> None:
     for token in subscribed:
         client.subscribe((MOTOR, token))
     client.publish((MOTOR, published))
-    threading.Thread(target=listen, args=(client, subscribed), daemon=True).start()
-    while not client.subscribers((MOTOR, published)):
-        time.sleep(PAUSE_S)
-    say("ready")
+    threading.Thread(target=listen, args=(client, subscribed, published), daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):
         for line in sys.stdin:
             send(client, published, int(line))

@@ -94,7 +94,7 @@ class Client(Notes):
     """The program on a client of 2015, and a client of ours that hears what it publishes.
 
     That one counts echoes: the second copy of what the program has sent. `reference` is the directory of a
-    clone of the reference, to run that.
+    clone of the reference, to run that. `knows` counts the subscribers that the program knows.
     """
 
     def __init__(self, broker_port: int, reference: str = "") -> None:
@@ -104,7 +104,7 @@ class Client(Notes):
         self._port, self._environment = broker_port, {**os.environ, ENVIRONMENT: reference}
         self._witness = Modern([f"127.0.0.1:{broker_port}"], ("127.0.0.1", 0))
         self._published = Counter[tuple[int, int]]()
-        self._ready = False
+        self.knows = 0
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[Task[None]] = []
 
@@ -120,7 +120,7 @@ class Client(Notes):
         self._tasks = [
             loop.create_task(one) for one in (self._read(process), self._errors(process), self._see())
         ]
-        await until(lambda: self._ready, what="a subscriber of the program")
+        await until(lambda: self.is_heard_by_all, what="the subscribers of the program")
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -130,7 +130,8 @@ class Client(Notes):
                 self.note(int(rest[0]), int(rest[1]), float(rest[3]))
             if word == "failed":
                 self.failures.setdefault(int(rest[0]), []).append(float(rest[2]))
-            self._ready |= word == "ready"
+            if word == "knows":
+                self.knows = int(rest[0])
             if word == "died":
                 self.trouble.append("the thread of the client ended")
 
@@ -146,6 +147,12 @@ class Client(Notes):
                 self._published[number, attempt] += 1
                 if self._published[number, attempt] > 1:
                     self.note(NEAR, number, at_s)
+
+    @property
+    def is_heard_by_all(self) -> bool:
+        """Whether the program knows both gateways, and the witness: a broker tells it some time after it has
+        taken a registration."""
+        return self.knows == 3
 
     @property
     def failed(self) -> int:

@@ -3,7 +3,6 @@
 import random
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +36,17 @@ def title(medium: str, envelopes: bool, filtered: bool) -> str:
 
 def end_link(rig: TmqRig) -> Link:
     return make_link(f"tcp://127.0.0.1:{rig.bus}", "dial") if rig.medium == "bus" else far_link(rig)
+
+
+class TmqTrial(Trial):
+    """Faults on a rig with a client of 2015, which come once that knows both gateways."""
+
+    def __init__(self, rig: TmqRig, load: Load, chance: random.Random, client: Client) -> None:
+        super().__init__(rig, load, chance)
+        self._client = client
+
+    def is_calm(self) -> bool:
+        return super().is_calm() and self._client.is_heard_by_all
 
 
 async def quiet(load: Load, frames: int) -> Outcome:
@@ -73,7 +83,13 @@ async def trial(
             load = Load(near, far, rate)
             load.start()
             await until(lambda: len(near.heard) > 20 and len(far.heard) > 20, what="frames both ways")
-            outcomes += await _outcomes(rig, load, frames, faults, seed, partial(_tell, rig, setup, say))
+            if frames:
+                outcomes.append(await quiet(load, frames))
+                _tell(rig, setup, say, outcomes[-1])
+            one = TmqTrial(rig, load, random.Random(seed), near)
+            for fault in faults:
+                outcomes.append(await one.run(fault))
+                _tell(rig, setup, say, outcomes[-1])
             await load.stop()
             load.recount()
             await near.stop()
@@ -86,25 +102,6 @@ async def trial(
                 far.close()
             await rig.close()
         return Result(outcomes, near.failed, near.blocked_ms, far.again, near.trouble, _ledgers(rig))
-
-
-async def _outcomes(
-    rig: TmqRig,
-    load: Load,
-    frames: int,
-    faults: Sequence[str],
-    seed: int,
-    say: Callable[[Outcome], None],
-) -> list[Outcome]:
-    outcomes = []
-    if frames:
-        outcomes.append(await quiet(load, frames))
-        say(outcomes[-1])
-    one = Trial(rig, load, random.Random(seed))
-    for fault in faults:
-        outcomes.append(await one.run(fault))
-        say(outcomes[-1])
-    return outcomes
 
 
 def _tell(rig: TmqRig, setup: tuple[str, bool, bool], say: Callable[[str], None], outcome: Outcome) -> None:
