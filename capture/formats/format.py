@@ -64,7 +64,6 @@ class Format:
     remote: bool = True
     errors: bool = True
     codes: bool = True
-    channels: bool = True
     directions: bool = True
     errors_lack: tuple[str, ...] = ()
     """The sorts of error frames that it cannot hold, where it has some: keys of `losses.OF_ERRORS`."""

@@ -40,7 +40,6 @@ class Losses:
 
     def __init__(self, form: Format, told: LeftOut) -> None:
         self._form, self._told = form, told
-        self._channels = set[str]()
         self._naming, self._named = form.names(), dict[str, str]()
         self._first_ns: int | None = None
 
@@ -73,10 +72,6 @@ class Losses:
             told.leave(f"times cut to {step_ns:,} ns, the step of {form.key}", cut)
         if len(kept):
             self._tell_names(kept)
-        if not form.channels:
-            self._channels.update(frames.names)
-            if len(self._channels) > 1:
-                told.counts[f"channels, which {form.key} does not tell apart"] = len(self._channels)
         return kept
 
     def _of_errors(self, frames: Frames) -> Frames:

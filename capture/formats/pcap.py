@@ -4,7 +4,7 @@ Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. `packets` has what
 numpy.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from struct import Struct
 from typing import Any, BinaryIO, Final
@@ -20,6 +20,7 @@ from capture.frames import CLASSIC_BYTES, FD_BYTES, Flags, Frames, Ints, Octets
 from capture.pcapng import CUT, DAMAGED, Clock, Packet
 from capture.schema import TIME_MAX_NS
 
+_NAME: Final = "can0"
 _SNAP: Final = 262_144
 _PACKET_BYTES_MAX: Final = 1 << 24
 _PCAP: Final = {
@@ -27,6 +28,11 @@ _PCAP: Final = {
     b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1),
 }  # fmt: skip
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
+
+
+def only() -> Callable[[str], str]:
+    """Return the function from names of channels to the one name that a reader of pcap finds."""
+    return lambda name: _NAME
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames | list[Packet]]:
@@ -51,7 +57,7 @@ def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | li
         return
     link_type = Struct(f"{order}I").unpack_from(data, 20)[0] & 0xFFFF
     contents = Contents(source.told)
-    contents.links.append(Link(link_type, "can0", order, Clock(Fraction(step_ns))))
+    contents.links.append(Link(link_type, _NAME, order, Clock(Fraction(step_ns))))
     rest = data[24:]
     while True:
         places, times, sizes, at, end = list[int](), list[int](), list[int](), 0, len(rest)

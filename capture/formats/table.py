@@ -127,7 +127,7 @@ FORMATS: Final = (
         writes="capture.formats.pcap:PcapWriter",
         last_ns=(1 << 32) * 10**9 - 1,
         signs=(b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d"),
-        channels=False,
+        naming="capture.formats.pcap:only",
         directions=False,
     ),
 )

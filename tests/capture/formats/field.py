@@ -51,7 +51,7 @@ def some(count: int, form: Format, seed: int = 1) -> Frames:
         data[number, : len(content)] = list(content)
     steps = [random.choice((0, 1, 250, 10**5)) * form.step_ns for _ in rows]
     times = BEGAN_NS + np.cumsum(np.array([0, *steps[1:]], np.int64))
-    names = ["can0", "can1"] if form.channels else ["can0"]
+    names = ["can0", "can1"] if form.names()("can1") == "can1" else ["can0"]
     channel = np.array([random.randrange(len(names)) for _ in rows], np.int64)
     is_sent = np.array(
         [form.directions and not row[0] & ERROR and random.random() < 0.3 for row in rows], np.bool_

@@ -58,9 +58,7 @@ def test_a_file_that_is_imported_and_exported_is_the_same_byte_for_byte(form: Fo
     assert listed(read_back(tmp_path / "again", form)[0]) == listed(read_back(path, form)[0])
 
 
-@pytest.mark.parametrize(
-    "form", [one for one in FIELD if one.channels and not one.naming], ids=lambda form: form.key
-)
+@pytest.mark.parametrize("form", [one for one in FIELD if not one.naming], ids=lambda form: form.key)
 def test_channels_of_any_names_stay_apart(form: Format, tmp_path: Path) -> None:
     names = ["usb:1", "ser:1", "1", "can usb:1", "x:", "a | b", "\n:2", "é"]
     frames = replace(some(100, form), channel=np.arange(100) % len(names), names=names)
@@ -196,7 +194,7 @@ def test_what_a_format_cannot_hold_is_told(form: Format) -> None:
     ):
         assert (f"{int(which.sum())} {word}, which" in lines) == (not held)
     assert ("frames that were sent" in lines) == (not form.directions)
-    assert ("channels" in lines) == (not form.channels)
+    assert ("names that are the same" in lines) == (form.key == "pcap")
     assert ("length codes" in lines) == (not form.codes)
     assert ("times cut" in lines) == (form.step_ns > 1)
     left = np.zeros(len(frames), np.bool_)
@@ -295,10 +293,16 @@ def test_names_that_a_reader_finds_otherwise_are_told(form: Format, tmp_path: Pa
             "1 names that are others in candump, such as 'a-long-interface-1 is a-long-interfac'",
             "1 names that are the same as others in candump, such as 'a-long-interface-2 is a-long-interfac'",
         ]
+    elif form.key == "pcap":
+        assert found == ["can0"] * 3
+        assert lines == [
+            "1 names that are others in pcap, such as 'vcan123 is can0'",
+            "2 names that are the same as others in pcap, such as 'a-long-interface-1 is can0'",
+        ]
     elif form.naming:
         assert found == ["can23", "can1", "can2"]
         assert lines == [f"3 names that are others in {form.key}, such as 'vcan123 is can23'"]
-    elif form.channels:
+    else:
         assert (found, lines) == (names, [])
 
 
