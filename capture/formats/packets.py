@@ -170,11 +170,18 @@ def _ids(heads: Octets, order: str) -> Words:
 
 def _are_turned(packets: Packets) -> bool:
     """Return whether identifiers make sense in little-endian order alone."""
+    if not _may_be_odd(_ids(_heads(packets, 4), ">u4")).any():
+        return False  # at once, as of most files
     heads, places = _heads(packets, CLASSIC_BYTES), np.arange(CLASSIC_BYTES)
     is_plain = (packets.size >= HEAD) & (heads[:, 4] <= FD_DATA)
     has_data = ((heads != 0) & (places >= HEAD) & (places < packets.size[:, None])).any(axis=1)
     big, little = (_are_odd(_ids(heads, order), has_data) & is_plain for order in (">u4", "<u4"))
     return bool(big.any() and not little.any())
+
+
+def _may_be_odd(ids: Words) -> Flags:
+    found: Flags = are_too_long(ids) | ((ids & np.uint32(REMOTE | ERROR)) != 0)
+    return found
 
 
 def _are_odd(ids: Words, has_data: Flags) -> Flags:
