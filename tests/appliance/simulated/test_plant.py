@@ -9,6 +9,7 @@ import pytest
 from appliance.simulated.plant import SimulatedPlant
 from bridges.simulate import SimulationError
 from bus.errors import FrameError
+from bus.transports.options import RETRY_MAX_S
 from tests.appliance.simulated.simulated_support import spoken, text
 from topologies.loading.loader import loads
 
@@ -68,7 +69,7 @@ def test_a_bus_that_is_cut_off_is_reached_by_its_own_gateway_alone(here: Simulat
     here.wait(5)
     assert here.active("motor") == ["gw-b"]  # nobody else is ready
     here.mend("hall")
-    here.wait(5)
+    here.wait(RETRY_MAX_S + 2)
     assert here.active("motor") == ["gw-a"]
     here.send("can0", "motor", b"3")
     here.expect("hall", "motor", b"3")
