@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+from dataclasses import replace
 
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.poll import Lane, Poller
@@ -40,7 +41,7 @@ async def test_a_fifth_of_all_accesses_not_acknowledged() -> None:
 async def test_a_target_s_reset_is_counted_and_it_goes_on(blocks: bool) -> None:
     hub, memory = Hub(), MemoryAdapter([0x42], blocks=blocks)
     heard = recorder(hub)
-    with opened(memory, hub) as link:
+    with opened(memory, hub, timing=replace(QUICK, stall_s=60.0)) as link:  # it stalls as this process may
         target = link.targets[0x42]
         await until(lambda: target.state == "up")
         memory.hung.add(0x42)

@@ -259,10 +259,9 @@ async def test_what_waits_for_a_starved_client_of_2015_arrives_later_if_it_is_no
         say(broker.addresses[0], packet(SUBSCRIBE, ALERT, packed(panel.address)))
         await until(lambda: len(broker.registry) == 2)
         said = [b"%d" % number * 280 for number in range(10)]
-        bus.say(*(frame(ALERT, data) for data in said))
-        await until(lambda: bus.link.subscribers(ALERT) == [panel.address])
-        bus.say(frame(ALERT, bytes(2000)))
+        bus.say(*(frame(ALERT, data) for data in said), frame(ALERT, bytes(2000)))
         assert bus.pipe.stats.dropped["shed"] == 1
+        await until(lambda: bus.link.subscribers(ALERT) == [panel.address])
         old = 0 if age_s is None else 9
         await until(lambda: bus.pipe.stats.dropped.get("aged out", 0) == old)
         assert (bus.pipe.stats.queued, bus.pipe.stats.balance()) == (10 - old, 0)
