@@ -69,6 +69,6 @@ async def test_a_server_that_does_not_speak_it_is_a_state() -> None:
         peer, _ = await get_running_loop().sock_accept(plain)
         with peer:
             peer.sendall(b"\xff\xfe\x2c")
-            await until(lambda: link.state == "waiting")
+            await until(lambda: link.state == "waiting", passes=True)
             assert "refuses RFC 2217" in link.fault
         link.close()
