@@ -58,12 +58,15 @@ async def twins() -> tuple[dict[str, Any], dict[tuple[str, str], str]]:
     links = {
         (name, f"1 tcp/tcp:127.0.0.1:{port}"): appliance.parts[f"bridge {name}"].links[0] for name in "ab"
     }
+    (never,) = appliance.parts["bridge never"].links
     appliance.open(asyncio.get_running_loop())
     try:
         await until(lambda: len(accepted) == 2 and all(link.state == "up" for link in links.values()))
         server.close()
         accepted[0].close()
-        await until(lambda: {link.state for link in links.values()} == {"up", "waiting"})
+        await until(  # each is tried again now and then
+            lambda: {link.state for link in links.values()} == {"up", never.state} == {"up", "waiting"}
+        )
         appliance.monitor.scan(0.0)
         return status_of(appliance), {row: link.state for row, link in links.items()}
     finally:
