@@ -90,7 +90,7 @@ async def test_a_change_names_what_differs_and_touches_nothing_else() -> None:
             f"changed bus one: listen tcp://127.0.0.1:{ports[2]}: message_bytes"
         ]
         here = short.replace("{gw: {address: 127.0.0.1}", "{gw: {address: 127.0.0.2}")
-        assert lines(appliance, here) == []
+        assert lines(appliance, here) == ["changed gateway: address"]
         moved = here.replace("far: {address: 127.0.0.1}", "far: {address: 127.0.0.3}")
         assert lines(appliance, moved) == []
         with pytest.raises(TopologyError, match="no gateway"):
