@@ -29,9 +29,10 @@ class Backoff:
         """Start again with the shortest pause: the attempt succeeded."""
         self.pause_s = self.min_s
 
-    def revise(self, max_s: float) -> None:
-        """Let no pause from now on be longer than this."""
-        self.max_s, self.pause_s = max_s, min(self.pause_s, max_s)
+    def revise(self, min_s: float, max_s: float) -> None:
+        """Go on with other bounds; a pause that would have been the shortest is so again."""
+        pause_s = min_s if self.pause_s == self.min_s else max(min_s, self.pause_s)
+        self.min_s, self.max_s, self.pause_s = min_s, max_s, min(pause_s, max_s)
 
     def fresh(self) -> "Backoff":
         """Return another back-off with the same bounds, at its shortest pause."""

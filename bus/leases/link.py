@@ -65,6 +65,12 @@ class BrokerLink:
         self._hear = hear
         self._relays: bool | None = None  # None until the broker has greeted
 
+    def keep_pace(self) -> None:
+        """Dial at the pace that follows from the heartbeat of the candidate now."""
+        beat_s = self._candidate.heartbeat_ms / 1000
+        self._attempts.revise(beat_s, RETRY_MAX_S)
+        self._hurried.revise(beat_s / 10, beat_s / 10)
+
     def sign(self, keys: Keyring | None) -> None:
         """Sign claims with these keys, and accept only signed grants; with None, do neither."""
         other, self._keys = (keys is None) != (self._keys is None), keys

@@ -76,9 +76,10 @@ class BrokerLinks:
                 yield address, view.reach
 
     def revise(self, brokers: Sequence[Address], keys: Keyring | None, security: Securities) -> None:
-        """Change to other brokers, keys and TLS settings."""
+        """Change to other brokers, keys, TLS settings, and the pace of the candidate."""
         self._keys, self._secured = keys, security
         for address, number in self._numbers.items():
+            self._by_number[number].keep_pace()
             self._by_number[number].sign(keys)
             self._by_number[number].secure(security.get(address))
         for address in [address for address in self._numbers if address not in brokers]:

@@ -84,7 +84,7 @@ class DialLink(StreamLink, Retrying):
 
     def revise(self, other: Link) -> bool:
         revised = super().revise(other)
-        self._attempts.revise(self.options.retry_max_s)
+        self._attempts.revise(self.options.retry_min_s, self.options.retry_max_s)
         return revised
 
     def hurry(self) -> None:

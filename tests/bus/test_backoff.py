@@ -28,10 +28,13 @@ def test_other_pauses_may_stand_for_those_of_attempts() -> None:
     assert (attempts.turn, attempts.pause_s) == (2, 0.1)
 
 
-def test_another_longest_pause_holds_for_the_next_one_too() -> None:
+def test_other_bounds_hold_for_the_next_pause_too() -> None:
     backoff = Backoff(0.1, 8.0, lambda low, high: high)
     assert [backoff.next_s() for _ in range(4)] == [0.1, 0.2, 0.4, 0.8]
-    backoff.revise(0.5)
+    backoff.revise(0.2, 0.5)
     assert [backoff.next_s() for _ in range(2)] == [0.5, 0.5]
-    backoff.revise(2.0)
+    backoff.revise(0.2, 2.0)
     assert [backoff.next_s() for _ in range(3)] == [0.5, 1.0, 2.0]
+    backoff.reset()
+    backoff.revise(0.05, 2.0)
+    assert [backoff.next_s() for _ in range(2)] == [0.05, 0.1]

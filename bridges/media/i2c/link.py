@@ -16,7 +16,7 @@ from bridges.media.i2c.pipe import I2cBus, TargetPipe
 from bridges.media.i2c.poll import UNSERVED, Lane, Poller, Report
 from bridges.media.i2c.run import LoopRunner, Runner, ThreadRunner
 from bridges.media.shedding import Shed, ShedQueue
-from bus.hub import Hub
+from bus.hub import Hub, Link
 from bus.ledger import Stats
 
 
@@ -82,6 +82,13 @@ class I2cLink(DeviceLink[Opened]):
         if self._adapter is None:
             need(self.name, "smbus2", "smbus2", "i2c")
         super().open(hub, loop)
+
+    def revise(self, other: Link) -> bool:
+        """Take over what a link does, for the targets also while the bus is away."""
+        revised = super().revise(other)
+        for target in self.targets.values() if self.pipe is None else ():
+            target.revise(self.shed)
+        return revised
 
     def _open_device(self) -> Opened:
         adapter = self._open_adapter()

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
+from bridges.media.i2c.link import I2cLink
+from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.errors import LinkError
 from bus.hub import Hub
@@ -141,3 +143,9 @@ async def test_a_device_that_is_not_there_is_waited_for() -> None:
 def test_what_can_never_work_is_refused(targets: list[int], options: dict[str, Any], words: str) -> None:
     with pytest.raises((LinkError, ValueError), match=words):
         i2c_link(1, targets, **options)
+
+
+def test_another_shed_policy_holds_for_the_targets_also_while_the_bus_is_away() -> None:
+    link, other = (I2cLink(I2c(bus=97, targets=(8, 9), queue_bytes=size)) for size in (4000, 5000))
+    assert link.revise(other)
+    assert {target.shed.queue_bytes for target in link.targets.values()} == {5000}
