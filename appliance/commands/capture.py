@@ -167,7 +167,7 @@ def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> in
             file=sys.stderr,
         )
     for line in left.lines():
-        print(plain(f"left out: {line}"), file=sys.stderr)
+        print(plain(line), file=sys.stderr)
     return 0
 
 

@@ -59,7 +59,7 @@ def import_files(words: list[str], directory: Path, gateway: str, key: str | Non
         held = f", {done.held:,} were there already" if done.held else ""
         print(plain(f"{word}: {done.format}, {done.written:,} rows{held}"), file=sys.stderr)
         for line in done.told:
-            print(plain(f"{word}: left out: {line}"), file=sys.stderr)
+            print(plain(f"{word}: {line}"), file=sys.stderr)
         status |= not done.written + done.held
     return status
 
@@ -124,5 +124,5 @@ def export_frames(source: Path, target: str, key: str) -> int:
     more = f", {messages:,} messages" if messages else none if not count and has_rows(source) else ""
     print(f"{count:,} CAN frames{more}", file=sys.stderr)
     for line in told:
-        print(plain(f"left out: {line}"), file=sys.stderr)
+        print(plain(line), file=sys.stderr)
     return int(not count + messages)

@@ -82,7 +82,7 @@ def _of_frames(source: Path, endpoint: Endpoint, options: argparse.Namespace) ->
     if found.errors:
         print(f"{source}: {found.errors} error frames are not sent", file=sys.stderr)
     for line in found.told:
-        print(plain(f"{source}: left out: {line}"), file=sys.stderr)
+        print(plain(f"{source}: {line}"), file=sys.stderr)
     return Plan(endpoint, lambda: raw_messages(source, choose, translator_of(endpoint)), found.ids)
 
 
@@ -114,7 +114,7 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
     left = LeftOut()
     places = Counter((packet.hub, packet.bus) for packet in read(source, left=left) if wanted(packet))
     for line in left.lines():
-        print(plain(f"{source}: left out: {line}"), file=sys.stderr)
+        print(plain(f"{source}: {line}"), file=sys.stderr)
     if not places:
         raise CaptureError(f"{source}: no such messages in it: leave out one of --hub, --bus and --dir")
     if len(places) > 1:

@@ -114,7 +114,7 @@ class _Log(LineReader):
         size: int = FD_SIZES[int(code)]
         if len(rest.split()) != size:
             return 0
-        self._source.told.leave(_FD_AS_CLASSIC)
+        self._source.told.note(_FD_AS_CLASSIC)
         return size
 
     def _fd(self, found: re.Match[str]) -> bool:

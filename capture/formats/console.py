@@ -72,7 +72,7 @@ class ConsoleReader(LineReader):
     def _when(self, text: str | None, fraction: str) -> int:
         """Return a time. What candump did not write is told, for a frame has to have one."""
         if text is None:
-            self._source.told.leave("times that are not in the file, read as 0: candump -t a shows them")
+            self._source.told.note("times that are not in the file, read as 0: candump -t a shows them")
             return 0
         ns = int(fraction.ljust(9, "0"))
         self.style["step_ns"] = 1 if len(fraction) > 6 else self.style["step_ns"]
@@ -81,7 +81,7 @@ class ConsoleReader(LineReader):
             return int(found.timestamp()) * 10**9 + ns
         ns += int(text) * 10**9
         if len(text) < 10:
-            self._source.told.leave(
+            self._source.told.note(
                 "dates that are not in the file, so times count from 1970: candump -t a shows them"
             )
         return self._last_ns if self._between else ns

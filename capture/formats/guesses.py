@@ -84,7 +84,7 @@ def guessed(heading: Heading, lines: Sequence[bytes], told: LeftOut) -> Heading:
         (is_plain, "base of data", _IN[octet_base], "data (hex)"),
     ):
         if not is_known:
-            told.leave(f"{what} that the heading does not tell, as `{name}` would: {word} is taken")
+            told.note(f"{what} that the heading does not tell, as `{name}` would: {word} is taken")
     unit_ns = heading.unit_ns or NS[unit or "s"]
     return replace(heading, unit_ns=unit_ns, id_base=id_base, octet_base=octet_base)
 

@@ -47,7 +47,7 @@ class LineReader(ABC):
         try:
             self.begin_ns = date_ns(date)
         except ValueError:
-            self._source.told.leave("dates of a form that is not read: times do not count from them", 1, date)
+            self._source.told.note("dates of a form that is not read: times do not count from them", 1, date)
         return True
 
     def is_whole(self, line: bytes) -> bool:

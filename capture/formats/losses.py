@@ -64,12 +64,12 @@ class Losses:
             kept = self._from_first(kept)
         if not form.codes:
             codes = int(((kept.marks != 0) & ~kept.is_fd).sum())
-            told.leave(f"length codes above 8, which {form.key} does not have: 8 is written", codes)
+            told.note(f"length codes above 8, which {form.key} does not have: 8 is written", codes)
         if not (form.directions or directed):
-            told.leave(f"frames that were sent, which {form.key} does not tell", int(kept.is_sent.sum()))
+            told.note(f"frames that were sent, which {form.key} does not tell", int(kept.is_sent.sum()))
         if step_ns > 1:
             cut = int((kept.ts_ns % step_ns != 0).sum())
-            told.leave(f"times cut to {step_ns:,} ns, the step of {form.key}", cut)
+            told.note(f"times cut to {step_ns:,} ns, the step of {form.key}", cut)
         if len(kept):
             self._tell_names(kept)
         return kept
@@ -82,7 +82,8 @@ class Losses:
             words, stays, which = OF_ERRORS[key]
             found = frames.is_error & which(frames) & ~left
             lacks = f"which {self._form.key} does not {'tell' if stays else 'have'}"
-            self._told.leave(f"error frames {words}, {lacks}", int(found.sum()))
+            count = self._told.note if stays else self._told.leave
+            count(f"error frames {words}, {lacks}", int(found.sum()))
             left |= found & ~np.bool_(stays)
         return frames.chosen(~left) if left.any() else frames
 
@@ -94,9 +95,9 @@ class Losses:
                 continue
             found = self._naming(name)
             if found in self._named.values():
-                self._told.leave(f"names that are the same as others in {key}", 1, f"{name} is {found}")
+                self._told.note(f"names that are the same as others in {key}", 1, f"{name} is {found}")
             elif found != name:
-                self._told.leave(f"names that are others in {key}", 1, f"{name} is {found}")
+                self._told.note(f"names that are others in {key}", 1, f"{name} is {found}")
             self._named[name] = found
 
     def _from_first(self, frames: Frames) -> Frames:
@@ -108,5 +109,5 @@ class Losses:
         early = frames.ts_ns < self._first_ns
         if not early.any():
             return frames
-        self._told.leave("times before the first frame: its time is written", int(early.sum()))
+        self._told.note("times before the first frame: its time is written", int(early.sum()))
         return replace(frames, ts_ns=np.maximum(frames.ts_ns, self._first_ns))

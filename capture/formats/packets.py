@@ -105,7 +105,7 @@ class Contents:
     def _frames(self, packets: Packets) -> Iterator[Frames]:
         """Yield CAN frames. A byte order that was seen once is that of all later ones, too."""
         self._are_turned = self._are_turned or _are_turned(packets)
-        self._told.leave(_TURNED, len(packets.start) if self._are_turned else 0)
+        self._told.note(_TURNED, len(packets.start) if self._are_turned else 0)
         order, names = "<u4" if self._are_turned else ">u4", [link.name for link in self.links]
         yield from _some(_frames_of(packets, names, order, self._told))
 

@@ -32,30 +32,40 @@ _FILL_BYTES: Final = 4096
 
 
 class LeftOut:
-    """The account of what was left out of a file: how much for each reason, and the first example.
+    """The account of what was left out of a file: how much for each reason, and the first example. `notes`
+    count what is there, but otherwise than the file says it or can hold it.
 
     `others` are rows of other sorts. Nobody asked for those where frames alone are wanted.
     """
 
     def __init__(self) -> None:
-        self.counts = Counter[str]()
+        self.counts, self.notes = Counter[str](), Counter[str]()
         self.others = 0
         self.examples: dict[str, str] = {}
 
     def leave(self, reason: str, count: int = 1, example: bytes | str = "") -> None:
         """Count what is left out."""
+        self._count(self.counts, reason, count, example)
+
+    def note(self, what: str, count: int = 1, example: str = "") -> None:
+        """Count what is otherwise than the file says it or can hold it."""
+        self._count(self.notes, what, count, example)
+
+    def _count(self, counts: Counter[str], reason: str, count: int, example: bytes | str) -> None:
         if count > 0:
-            self.counts[reason] += count
+            counts[reason] += count
             if isinstance(example, bytes):
                 example = example.decode(errors="replace")
             self.examples.setdefault(reason, example.strip()[:_EXAMPLE_CHARS])
 
     def lines(self, others: str = "") -> Iterator[str]:
-        """Say what was left out, a line for each reason; also rows of other sorts, if they have a name."""
-        counts = self.counts + (Counter({others: self.others}) if others else Counter())
-        for reason, count in counts.items():
-            example = self.examples.get(reason, "")
-            yield f"{count} {reason}" + (f", such as {example!r}" if example else "")
+        """Say what was left out, and what is otherwise, a line for each reason; also rows of other sorts, if
+        they have a name."""
+        left = self.counts + (Counter({others: self.others}) if others else Counter())
+        for word, counts in (("left out", left), ("note", self.notes)):
+            for reason, count in counts.items():
+                example = self.examples.get(reason, "")
+                yield f"{word}: {count} {reason}" + (f", such as {example!r}" if example else "")
 
 
 class Source:

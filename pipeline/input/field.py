@@ -36,7 +36,7 @@ def imported(options: argparse.Namespace, is_followed: bool, tell: Say, warn: Sa
         done = taken(Path(place), Path(root), _GATEWAY)
         tell(f"{place}: {done.format}, {done.written:,} rows")
         for line in done.told:
-            warn(f"{place}: left out: {line}")
+            warn(f"{place}: {line}")
         if not done.written:
             raise PipelineError(f"{place}: no rows in it")
         yield root

@@ -142,7 +142,7 @@ def test_a_log_of_j1939_has_columns_of_its_own(tmp_path: Path) -> None:
 def test_a_line_that_is_none_is_counted(line: str, tmp_path: Path) -> None:
     rows, told = of(HEAD.format(base="HEX", mode="SYSTEM") + f"{line}\n14:19:11:0 Tx 1 0x21 s 0 \n", tmp_path)
     assert len(rows) == 1
-    assert told == [f"1 lines that are no CAN frame, such as {line!r}"]
+    assert told == [f"left out: 1 lines that are no CAN frame, such as {line!r}"]
 
 
 @pytest.mark.parametrize("base", ["HEX", "DEC"])
@@ -168,4 +168,4 @@ def test_a_date_of_another_form_is_told(tmp_path: Path) -> None:
     text = HEAD.format(base="HEX", mode="ABSOLUTE").replace("20:11:2013 14:19:9:38", "today")
     rows, told = of(text + "00:00:01:0000 Tx 1 0x21 s 0 \n", tmp_path)
     assert [row[0] for row in rows] == [10**9]
-    assert told[0].startswith("1 dates of a form that is not read")
+    assert told[0].startswith("note: 1 dates of a form that is not read")

@@ -60,7 +60,7 @@ def test_a_frame(text: str, row: tuple[object, ...]) -> None:
 def test_a_line_that_is_none_is_counted_and_its_neighbours_stay(line: str) -> None:
     frames, told = of(f"(1.0) can0 123#11\n{line}\r\n\n(2.5) can1 456#22 T\n")
     assert [row[:2] for row in listed(frames)] == [(10**9, "can0"), (2_500_000_000, "can1")]
-    assert list(told.lines()) == [f"1 lines that are none of candump -L, such as {line[:60]!r}"]
+    assert list(told.lines()) == [f"left out: 1 lines that are none of candump -L, such as {line[:60]!r}"]
 
 
 def test_names_of_several_interfaces_are_in_a_column(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_table_of_css_electronics_with_relative_times_and_decimal_identifiers(
     rows, told = of(heading + "0.000250;1;2047;0;1;1;0;0;0;12\n1.5;1;419361280;1;0;0;0;0;0;\n", tmp_path)
     assert [(row[0], row[3]) for row in rows] == [(250_000, 2047), (1_500_000_000, EXTENDED | 0x18FEF200)]
     assert told == [
-        "1 base of identifiers that the heading does not tell, as `ID (dec)` would: decimal is taken"
+        "note: 1 base of identifiers that the heading does not tell, as `ID (dec)` would: decimal is taken"
     ]
 
 
@@ -145,8 +145,8 @@ def test_a_table_of_hcrl_cut_at_any_byte_invents_no_frame(tmp_path: Path) -> Non
 
 
 S, HEX = (
-    "1 unit of times that the heading does not tell, as `time_ms` would: s is taken",
-    "1 base of identifiers that the heading does not tell, as `ID (dec)` would: hex is taken",
+    "note: 1 unit of times that the heading does not tell, as `time_ms` would: s is taken",
+    "note: 1 base of identifiers that the heading does not tell, as `ID (dec)` would: hex is taken",
 )
 OTHERS: dict[str, tuple[str, list[str]]] = {
     "Time [ms];CAN ID (hex);DLC;Data\n1500.25;123;2;AB CD": ("", []),
@@ -157,11 +157,12 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
     '"Time","ID","note","Length","Data"\n" 1.50025 ","0x123","a, b","2","AB CD "': ("", [S]),
     "channel,time_s,arbitration_id,dlc,b0,b1,b2\ncan0,1.50025,0x123,2,0xAB,0xCD,": ("", []),
     "Time,ID,LEN,D1,D2,D3\n1.50025,0x123,2,171,205,000": (
-        "", [S, "1 base of data that the heading does not tell, as `data (hex)` would: decimal is taken"],
+        "",
+        [S, "note: 1 base of data that the heading does not tell, as `data (hex)` would: decimal is taken"],
     ),
     "timestamps,CAN_DataFrame.ID,CAN_DataFrame.DataLength,CAN_DataFrame.DataBytes\n"
     "1970-01-01 01:00:01.500250+01:00,0x123,2,[171 205]": (
-        "", ["1 base of data that the heading does not tell, as `data (hex)` would: decimal is taken"],
+        "", ["note: 1 base of data that the heading does not tell, as `data (hex)` would: decimal is taken"],
     ),
     "Time;ID;Data\n0:00:01.50025;0x123;AB CD": ("", []),
     "Data,DLC,ID,Time\nABCD,2,0x123,1.50025": ("", [S]),
@@ -207,7 +208,7 @@ GOOD = "1.0,0x123,2,ABCD"
 def test_a_line_that_is_none_is_counted_and_its_neighbours_stay(line: str, tmp_path: Path) -> None:
     rows, told = of(f"time_s,id,len,data\n{GOOD}\n{line}\n\r\n\n{GOOD}\n", tmp_path)
     assert rows == [(10**9, "can0", False, 0x123, 2, 0, False, b"\xab\xcd")] * 2
-    assert told == [f"1 lines that are no CAN frame, such as {line!r}"]
+    assert told == [f"left out: 1 lines that are no CAN frame, such as {line!r}"]
 
 
 def test_a_heading_once_more_is_no_wrong_line(tmp_path: Path) -> None:
@@ -236,7 +237,9 @@ def test_the_unit_of_times_is_guessed_by_their_size_and_steps_and_told(
     rows, told = of("Time,ID,Data\n" + "".join(f"{time},0x123,AB\n" for time in times), tmp_path)
     expected, unit = UNITS[times]
     assert (rows[0][0], len(rows)) == (expected, len(times))
-    assert told == [f"1 unit of times that the heading does not tell, as `time_ms` would: {unit} is taken"]
+    assert told == [
+        f"note: 1 unit of times that the heading does not tell, as `time_ms` would: {unit} is taken"
+    ]
 
 
 def base64_rows() -> str:
@@ -282,7 +285,7 @@ def test_a_line_that_is_too_long_is_left_out(tmp_path: Path) -> None:
     line = "1000,0000021A,false,Rx,0,1,FE,00,00,00,00,00,00,00,\n"
     rows, told = of(f"{GVRET}{line}{'1,' * 2_000_000}\n{line}", tmp_path)
     assert len(rows) == 2
-    assert told[0].startswith("1 lines longer than 65536 bytes")
+    assert told[0].startswith("left out: 1 lines longer than 65536 bytes")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst"])
@@ -309,11 +312,11 @@ def test_what_savvycan_cannot_open_is_left_out_and_told(tmp_path: Path) -> None:
     with frames_in(tmp_path / "x.log") as found:
         assert exported(found, CSV, str(tmp_path / "x.csv")) == (1, 0)
         assert sorted(found.told.lines()) == [
-            "1 error frames, which csv does not have",
-            "1 length codes above 8, which csv does not have: 8 is written",
-            "1 remote frames, which csv does not have",
-            "1 times cut to 1,000 ns, the step of csv",
-            "2 CAN FD frames, which csv does not have",
+            "left out: 1 error frames, which csv does not have",
+            "left out: 1 remote frames, which csv does not have",
+            "left out: 2 CAN FD frames, which csv does not have",
+            "note: 1 length codes above 8, which csv does not have: 8 is written",
+            "note: 1 times cut to 1,000 ns, the step of csv",
         ]
     row = "1700000000000000,00000123,false,Rx,0,8,11,22,33,44,55,66,77,88,\n"
     assert (tmp_path / "x.csv").read_text() == GVRET + row

@@ -46,7 +46,7 @@ def rows_of(path: Path, text: str) -> tuple[list[tuple[object, ...]], list[str]]
 def test_a_frame(line: str, row: tuple[object, ...], tmp_path: Path) -> None:
     found, told = rows_of(tmp_path, f"{line}\n")
     assert found == [(0, "can0", False, *row)]
-    assert told == [f"1 {NO_TIME}"]
+    assert told == [f"note: 1 {NO_TIME}"]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_frame(line: str, row: tuple[object, ...], tmp_path: Path) -> None:
          [1_436_509_052_249_713_001, 1_436_509_053_000_000_001], []),
         (["2015-07-10 06:17:32.249713", "2015-07-11 00:00:00.5".ljust(26, "0")],
          [1_436_509_052_249_713_000, 1_436_572_800_500_000_000], []),
-        (["000.000000", "000.100001", "000.200002"], [0, 100_001_000, 200_002_000], [f"3 {NO_DATE}"]),
-        (["000.000000", "000.100001", "000.099999"], [0, 100_001_000, 200_000_000], [f"3 {NO_DATE}"]),
+        (["000.000000", "000.100001", "000.200002"], [0, 100_001_000, 200_002_000], [f"note: 3 {NO_DATE}"]),
+        (["000.000000", "000.100001", "000.099999"], [0, 100_001_000, 200_000_000], [f"note: 3 {NO_DATE}"]),
     ],
 )  # fmt: skip
 def test_times_of_all_sorts(stamps: list[str], times: list[int], left: list[str], tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_pause_in_front_of_a_line_that_is_no_frame_counts(tmp_path: Path) -> N
     found, told = rows_of(tmp_path, "\n".join(lines) + "\n")
     assert [row[0] for row in found] == [0, 500_000_000, 1_200_000_000]
     assert [line.partition(",")[0] for line in told] == [
-        "3 dates that are not in the file",
-        "1 lines that are no CAN frame",
+        "left out: 1 lines that are no CAN frame",
+        "note: 3 dates that are not in the file",
     ]
 
 
@@ -101,7 +101,7 @@ def test_a_pause_in_front_of_a_line_that_is_no_frame_counts(tmp_path: Path) -> N
 def test_a_line_that_is_none_is_told_and_its_neighbours_stay(line: str, tmp_path: Path) -> None:
     found, told = rows_of(tmp_path, f"  can0  123   [1]  07\n{line}\n  can1  456   [1]  08\n")
     assert [row[1:4] for row in found] == [("can0", False, 0x123), ("can1", False, 0x456)]
-    assert f"1 lines that are no CAN frame, such as {line.strip()[:60]!r}" in told
+    assert f"left out: 1 lines that are no CAN frame, such as {line.strip()[:60]!r}" in told
 
 
 def test_directions_are_those_of_the_log_that_is_made_of_it(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_log_that_quotes_a_console_is_a_log(tmp_path: Path) -> None:
     text = "  can0  123   [1]  07\n(1.000000) can0 456#08\n"
     found, told = rows_of(tmp_path, text)
     assert [row[3] for row in found] == [0x456]
-    assert told == ["1 lines that are none of candump -L, such as 'can0  123   [1]  07'"]
+    assert told == ["left out: 1 lines that are none of candump -L, such as 'can0  123   [1]  07'"]
 
 
 def test_a_file_with_a_sign_is_of_its_format_whatever_text_is_in_it() -> None:

@@ -151,7 +151,7 @@ def test_of_zstd_all_counts_that_can_be_unpacked(part: float, more: bytes, tmp_p
     assert found is not None
     assert len(found) == data[:size].count(b"\n") > 0
     assert listed(found) == listed(frames)[: len(found)]
-    assert told[0] == "1 packed end that is damaged or cut off"
+    assert told[0] == "left out: 1 packed end that is damaged or cut off"
 
 
 @pytest.mark.parametrize("first", range(0x50, 0x60))
@@ -251,7 +251,7 @@ def test_a_time_before_the_first_one_is_that_one_where_times_count_from_it(form:
     assert len(losses.fitted(frames.chosen(np.array([], np.int64)), 1)) == 0
     kept = losses.fitted(frames, 1)
     assert kept.ts_ns.tolist() == [BEGAN_NS, first_ns - (not form.relative), first_ns, BEGAN_NS + 5]
-    assert [*told.lines()] == ["1 times before the first frame: its time is written"] * form.relative
+    assert [*told.lines()] == ["note: 1 times before the first frame: its time is written"] * form.relative
 
 
 def test_error_frames_of_vector_s_other_kinds_are_told(tmp_path: Path) -> None:
@@ -260,9 +260,9 @@ def test_error_frames_of_vector_s_other_kinds_are_told(tmp_path: Path) -> None:
     objects = [Struct("<4sHHLLLHHQ8x").pack(b"LOBJ", 32, 1, 40, kind, 2, 0, 0, 0) for kind in (2, 104, 3)]
     path = put(tmp_path / "file", head + b"".join(objects))
     assert read_back(path, BY_KEY["blf"])[1] == [
-        "1 error frames without identifier and data",
-        "1 error frames of CAN FD",
-        "1 objects that are no CAN frame, such as 'type 3'",
+        "left out: 1 error frames without identifier and data",
+        "left out: 1 error frames of CAN FD",
+        "left out: 1 objects that are no CAN frame, such as 'type 3'",
     ]
 
 
@@ -273,7 +273,9 @@ def test_late_times_come_back_and_one_beyond_what_a_format_has_is_told(
 ) -> None:
     frames, told = replace(some(1, form), ts_ns=np.array([ts_ns // form.step_ns * form.step_ns])), LeftOut()
     kept = Losses(form, told).fitted(frames, form.step_ns)
-    assert [*told.lines()] == ["1 frames after 2106-02-07, which pcap does not have"] * (form.key == "pcap")
+    assert [*told.lines()] == ["left out: 1 frames after 2106-02-07, which pcap does not have"] * (
+        form.key == "pcap"
+    )
     if len(kept):
         path = put(tmp_path / "file", written(form, kept))
         assert listed(read_back(path, form)[0]) == listed(frames)
@@ -290,18 +292,19 @@ def test_names_that_a_reader_finds_otherwise_are_told(form: Format, tmp_path: Pa
     if form.key == "candump":
         assert found == ["vcan123", "a-long-interfac", "a-long-interfac"]
         assert lines == [
-            "1 names that are others in candump, such as 'a-long-interface-1 is a-long-interfac'",
-            "1 names that are the same as others in candump, such as 'a-long-interface-2 is a-long-interfac'",
+            "note: 1 names that are others in candump, such as 'a-long-interface-1 is a-long-interfac'",
+            "note: 1 names that are the same as others in candump, such as "
+            "'a-long-interface-2 is a-long-interfac'",
         ]
     elif form.key == "pcap":
         assert found == ["can0"] * 3
         assert lines == [
-            "1 names that are others in pcap, such as 'vcan123 is can0'",
-            "2 names that are the same as others in pcap, such as 'a-long-interface-1 is can0'",
+            "note: 1 names that are others in pcap, such as 'vcan123 is can0'",
+            "note: 2 names that are the same as others in pcap, such as 'a-long-interface-1 is can0'",
         ]
     elif form.naming:
         assert found == ["can23", "can1", "can2"]
-        assert lines == [f"3 names that are others in {form.key}, such as 'vcan123 is can23'"]
+        assert lines == [f"note: 3 names that are others in {form.key}, such as 'vcan123 is can23'"]
     else:
         assert (found, lines) == (names, [])
 
@@ -397,7 +400,7 @@ def test_a_standard_frame_with_a_longer_identifier_is_none(form: Format, tmp_pat
     path = put(tmp_path / "file", written(form, replace(frames, ids=ids.astype(np.uint32))))
     found, told, _ = read_back(path, form)
     assert listed(found) == listed(frames.chosen(~wrong))
-    assert [line.split()[0] for line in told] == ["10"]
+    assert [line.split()[:3] for line in told] == [["left", "out:", "10"]]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])

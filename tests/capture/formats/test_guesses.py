@@ -31,7 +31,7 @@ def test_the_base_of_identifiers(case: str) -> None:
     assert heading is not None
     found = guessed(heading, [f"1.0,{cell},AB".encode() for cell in cells], told)
     assert found.id_base == base
-    assert bool(told.counts) != is_sure
+    assert bool(told.notes) != is_sure
 
 
 def test_a_standard_identifier_that_is_too_large_in_hex_is_decimal() -> None:

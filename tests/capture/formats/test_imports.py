@@ -78,7 +78,7 @@ def test_what_is_no_topology_is_told_and_its_rows_stay(text: bytes, tmp_path: Pa
     path = tmp_path / "odd.pcapng"
     path.write_bytes(writer.head() + writer.blocks(told) + writer.blocks(packet("gw-a", 0)))
     done = imported(path, tmp_path / "d", "here")
-    assert (done.written, done.told) == (1, ["1 rows that no capture file has"])
+    assert (done.written, done.told) == (1, ["left out: 1 rows that no capture file has"])
     assert list(topologies(tmp_path / "d").values()) == [None]
 
 

@@ -45,7 +45,7 @@ def test_a_log_of_canoe(tmp_path: Path) -> None:
         (30_005_041_000, "can1", True, 0x9C4D80A7, 64, 2, True, bytes(range(64))),
         (30_005_061_000, "can0", False, 0x301, 3, 0, False, b"\1\2\3"),
     ]
-    assert told[0].startswith("4 lines that are no CAN frame, such as '0.015991 CAN 1 Status")
+    assert told[0].startswith("left out: 4 lines that are no CAN frame, such as '0.015991 CAN 1 Status")
 
 
 def test_times_from_frame_to_frame_and_numbers_in_decimal(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_line_that_is_passed_by_takes_its_time_with_it(tmp_path: Path) -> None
     (tmp_path / "x.asc").write_text("\n".join(lines) + "\n")
     found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
     assert [row[0] for row in listed(found)] == [1_500_000_000, 2_500_000_000]
-    assert told[0].startswith("2 lines")
+    assert told[0].startswith("left out: 2 lines")
 
 
 TEXTS = {
@@ -141,7 +141,7 @@ def test_error_frames_of_traces_are_those_of_the_kernel(version: str, tmp_path: 
     found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
     data = bytes((0, 0, 0x80, 0x19, 0, 0, 9, 8))
     assert listed(found) == [(43_201_842_000_000, "can0", False, 0x20000288, 8, 0, False, data)]
-    assert [line.partition(",")[0] for line in told] == ["1 lines that are no CAN frame"]
+    assert [line.partition(",")[0] for line in told] == ["left out: 1 lines that are no CAN frame"]
 
 
 def test_an_error_frame_of_a_trace_tells_a_wrong_bit_that_was_received(tmp_path: Path) -> None:
@@ -244,7 +244,9 @@ def test_a_date_that_is_not_read_is_told_as_one(date: str, key: str, text: str, 
     (tmp_path / "x").write_text(text.format(date))
     found, told, _ = read_back(tmp_path / "x", BY_KEY[key])
     assert [row[0] for row in listed(found)] == [250_000_000]
-    assert told == [f"1 dates of a form that is not read: times do not count from them, such as {date!r}"]
+    assert told == [
+        f"note: 1 dates of a form that is not read: times do not count from them, such as {date!r}"
+    ]
 
 
 @pytest.mark.parametrize("date", ["18.12.2021 14:28:07.062", "2021-12-18 14:28:07.062.0"])
@@ -293,8 +295,8 @@ def test_data_of_more_than_8_bytes_in_a_classic_line_are_those_of_an_fd_frame_or
         *((8, code, False, bytes(range(8))) for code in (9, 15)),
     ]
     assert [line.split(",")[0] for line in told] == [
-        "3 frames of more than 8 bytes in lines of classic ones: read as those of CAN FD",
-        "2 lines that are no CAN frame",
+        "left out: 2 lines that are no CAN frame",
+        "note: 3 frames of more than 8 bytes in lines of classic ones: read as those of CAN FD",
     ]
 
 
@@ -333,7 +335,7 @@ def test_a_trace_that_says_no_time_at_which_it_can_have_begun_keeps_its_frames(
     (tmp_path / "x.trc").write_text(text)
     found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
     assert [row[0] for row in listed(found)] == [10**9]
-    assert [line.partition(":")[0] for line in told] == ["1 dates of a form that is not read"]
+    assert [line.rpartition(":")[0] for line in told] == ["note: 1 dates of a form that is not read"]
 
 
 def test_a_trace_may_have_commas_in_its_numbers_as_german_machines_write_them(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_data_in_lists_of_blocks_are_read_whatever_their_sizes_are(is_headed: bo
 
 @pytest.mark.parametrize(
     ("rows", "said"),
-    [(bytes(16), ["1 groups of channels that are no frames of CAN"]), (b"", [])],
+    [(bytes(16), ["left out: 1 groups of channels that are no frames of CAN"]), (b"", [])],
     ids=["two records", "none"],
 )
 def test_a_group_of_other_channels_is_left_out_if_it_has_records(
@@ -244,4 +244,4 @@ def test_frames_beyond_the_last_time_are_left_out_and_counted(tmp_path: Path) ->
     path.write_bytes(with_signal_data((1 << 63) - 10_500_000))
     found, told, _ = read_back(path, MF4)
     assert len(listed(found)) == 11
-    assert told == ["29 frames of a time that no capture can hold"]
+    assert told == ["left out: 29 frames of a time that no capture can hold"]

@@ -43,7 +43,7 @@ def test_identifiers_in_the_order_of_a_machine_are_known_and_told(identifier: in
     plain = pack("<I", 0x181) + behind  # which may be an extended one in either order
     rows, told = read(tmp_path / "x", [plain, one, sure])
     assert [row[0] for row in rows] == [0x181, identifier, 0x1A3]
-    assert [line[:37] for line in told] == ["3 CAN frames whose identifiers are in"]
+    assert [line[:43] for line in told] == ["note: 3 CAN frames whose identifiers are in"]
 
 
 def test_an_order_that_was_seen_is_that_of_all_later_frames(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_one_frame_that_is_none_turns_no_other(tmp_path: Path) -> None:
     wrong, good, remote = (pack(">I", word) + behind for word in (0x12300, 0x123, 0x123 | REMOTE))
     rows, told = read(tmp_path / "x", [good, wrong, good, remote])
     assert [row[0] for row in rows] == [0x123, 0x123, 0x123 | REMOTE]
-    assert told == ["1 standard frames whose identifiers have more than 11 bits"]
+    assert told == ["left out: 1 standard frames whose identifiers have more than 11 bits"]
 
 
 @pytest.mark.parametrize("key", ["pcap", "can-pcapng"])
