@@ -5,9 +5,10 @@ share all: those of one that lists many silent services take none from the servi
 """
 
 import time
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable
+from asyncio import AbstractEventLoop, Handle
+from collections.abc import Callable, Container, Iterable
 from functools import partial
+from math import inf
 from typing import Final
 
 from bus.transports.seats import dials
@@ -24,26 +25,27 @@ ASKED_MAX: Final = 1024
 OF_HOST: Final = 256
 """The connections to the services of one host that have not answered yet, or half of all if that is less."""
 PATIENCE_S: Final = 1.0
-"""A connection whose ping is not answered for so long goes if another service of its host needs it."""
+"""A connection whose ping is not answered for so long goes if another service needs it."""
+BEGUN_MAX: Final = 32
+"""The connections that are begun in one turn of the loop: each takes up to half a millisecond."""
 
 Answered = Callable[[str, Received | Refused], bool]
 """A function that takes the name of a service, and its answer, and tells whether that is a service's."""
 
 
 class _Line:
-    """The connection to a service of `host`. `asked_s` is the time of a ping without an answer, or None."""
+    """The connection to a service of `host`."""
 
-    __slots__ = ("address", "asked_s", "host", "socket")
+    __slots__ = ("address", "host", "socket")
 
     def __init__(self, address: Address, host: str, socket: Socket) -> None:
         self.address, self.host, self.socket = address, host, socket
-        self.asked_s: float | None = None
 
 
 class _Host:
     """The names of a host's services with connections: those that have answered, and those that have not.
 
-    The one asked longest ago comes first.
+    The one asked longest ago comes first, by the first question without an answer.
     """
 
     __slots__ = ("known", "strange")
@@ -82,9 +84,19 @@ class Asks:
         self._lines: dict[str, _Line] = {}
         self._hosts: dict[str, _Host] = {}
         self._waiting: dict[str, tuple[Ask, Address]] = {}
+        self._asked_s = dict[str, float]()  # without an answer, since when; the first comes first
+        self._idle = dict[str, None]()  # those whose ping was answered, the earliest first
+        self._largest = 0  # no host has more connections
+        self._begun = 0  # in this turn
+        self._turn: Handle | None = None
 
     def __len__(self) -> int:
         return len(self._lines)
+
+    @property
+    def waiting(self) -> Container[str]:
+        """The names of the services whose pings wait."""
+        return self._waiting
 
     def ask(self, loop: AbstractEventLoop, ask: Ask, address: Address) -> None:
         """Send a ping to the ROUTER of a service at `address`, or let it wait for a connection."""
@@ -93,7 +105,7 @@ class Asks:
         if line is not None and (line.address, line.host) != (address, ask.host):
             self._close(ask.name)
             line = None
-        if line is None and not self._make_room(ask.host):
+        if line is None and (self._begun >= BEGUN_MAX or not self._make_room(ask.host)):
             self._waiting[ask.name] = ask, address
             return
         self._send(ask, line or self._connect(ask.name, address, ask.host))
@@ -101,12 +113,22 @@ class Asks:
     def _send(self, ask: Ask, line: _Line) -> None:
         self._waiting.pop(ask.name, None)
         self._lines[ask.name] = line
-        self._hosts.setdefault(line.host, _Host()).asked(ask.name)
+        if ask.name not in self._asked_s:
+            host = self._hosts.setdefault(line.host, _Host())
+            host.asked(ask.name)
+            self._largest = max(self._largest, len(host))
+            self._idle.pop(ask.name, None)
+            self._asked_s[ask.name] = self._loop.time()
         self.asked += 1
-        line.asked_s = self._loop.time()
         line.socket.send(wire.pack(Command(wire.PING), ask.binary_time, time.time()))
 
+    def _forget(self, name: str) -> None:
+        self._asked_s.pop(name, None)
+        self._idle.pop(name, None)
+
     def _connect(self, name: str, address: Address, host: str) -> _Line:
+        self._begun += 1
+        self._go_on_soon()
         made = Socket("dealer", partial(self._on_messages, name), self._limits)
         made.open(self._loop)
         made.connect(*address)
@@ -116,7 +138,7 @@ class Asks:
         """Close a connection if one more to a service of `host` needs it. Return whether there is room."""
         own, most = self._hosts.get(host) or _Host(), max(2, dials(self._most))
         if len(own.strange) >= min(OF_HOST, most // 2):
-            found = self._idle(own.strange) or self._overdue(own.strange)
+            found = self._idle_of(own.strange) or self._overdue(own.strange)
         elif len(self._lines) >= most:
             found = self._spare(own)
         else:
@@ -128,41 +150,59 @@ class Asks:
     def _spare(self, own: _Host) -> str:
         """Return the name of a connection that goes for one of the host `own`, or "".
 
-        It is one of the host that has most. That asked last goes first, as services are asked in turns: if
+        It is one of the host that has most; or else one that is not answered, whoever has it: the silence of
+        many hosts leaves none to the others. That asked last goes first, as services are asked in turns: if
         the longest ago went, none would stay till its next turn.
         """
-        largest = max(self._hosts.values(), key=len)
-        if len(largest) > len(own) + 1:
-            names = [*largest.strange, *largest.known]
-            return self._idle(reversed(names)) or names[0]
-        idle = self._idle(reversed(own.known)) or self._idle(own.strange) or self._idle(self._lines)
-        return idle or self._overdue(own.strange) or self._overdue(own.known)
+        if names := self._of_larger(len(own) + 1):
+            return self._idle_of(reversed(names)) or names[0]
+        idle = self._idle_of(reversed(own.known)) or self._idle_of(own.strange)
+        return idle or self._overdue(self._asked_s) or next(iter(self._idle), "")
 
-    def _idle(self, names: Iterable[str]) -> str:
-        return next((name for name in names if self._lines[name].asked_s is None), "")
+    def _of_larger(self, most: int) -> list[str]:
+        """Return the connections of the host that has most, none if that has no more than `most`."""
+        if self._largest <= most:
+            return []
+        largest = max(self._hosts.values(), key=len)
+        self._largest = len(largest)
+        return [*largest.strange, *largest.known] if len(largest) > most else []
+
+    def _idle_of(self, names: Iterable[str]) -> str:
+        return next((name for name in names if name in self._idle), "")
 
     def _overdue(self, names: Iterable[str]) -> str:
-        now_s = self._loop.time()
-        asked = ((name, self._lines[name].asked_s) for name in names)
-        return next((name for name, at_s in asked if at_s is not None and now_s - at_s >= PATIENCE_S), "")
+        """Return the first name, if that connection has had no answer for long, else ""."""
+        name = next(iter(names), "")
+        return name if self._loop.time() - self._asked_s.get(name, inf) >= PATIENCE_S else ""
 
     def go_on(self) -> None:
         """Send the pings that wait, as far as there is room. Call it some times a second."""
+        if self._turn is not None:
+            self._turn.cancel()
+        self._turn, self._begun = None, 0
         full = set[str]()
         for ask, address in list(self._waiting.values()):
+            if self._begun >= BEGUN_MAX:
+                break
             if ask.host not in full:
                 self.ask(self._loop, ask, address)
                 full |= {ask.host} if ask.name in self._waiting else set()
 
+    def _go_on_soon(self) -> None:
+        """Go on in the next turn: what happens in this one does it once."""
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self.go_on)
+
     def _on_messages(self, name: str, messages: list[Message]) -> None:
         line = self._lines.get(name)
         if line is not None:
-            line.asked_s = None
+            self._forget(name)
+            self._idle[name] = None
         is_known = self._answered(name, wire.parse(messages[-1].frames, self._bounds))
         if line is not None and is_known:
             self._hosts[line.host].answered(name)
         if self._waiting:
-            self.go_on()
+            self._go_on_soon()
 
     def drop(self, name: str) -> None:
         """Close the connection to a service, if there is one, and ask it no more."""
@@ -172,6 +212,7 @@ class Asks:
 
     def _close(self, name: str) -> None:
         line = self._lines.pop(name)
+        self._forget(name)
         host = self._hosts[line.host]
         host.leave(name)
         if not host:
@@ -181,5 +222,8 @@ class Asks:
     def close(self) -> None:
         """Close all connections. Idempotent."""
         self._waiting.clear()
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
         for name in list(self._lines):
             self._close(name)

@@ -67,6 +67,10 @@ class Watch:
         self._asked_s = now_s
         return True
 
+    def put_off(self, now_s: float) -> None:
+        """Note that the last question has not left yet: its interval begins now."""
+        self._asked_s = now_s
+
 
 class Pulse:
     """Says when a heartbeat is due: one interval after the last command, so that none goes beside traffic."""

@@ -5,7 +5,7 @@ makes a new connection, and so a new peer, for each registration and update, so 
 host.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -198,13 +198,18 @@ class Registry:
         service.watch.heard(now_s)
         return ""
 
-    def tick(self, now_s: float) -> Round:
-        """Judge all services, and remove those that are gone. Call it four times in the shortest interval."""
+    def tick(self, now_s: float, waiting: Container[str] = ()) -> Round:
+        """Judge all services, and remove those that are gone. Call it four times in the shortest interval.
+
+        `waiting` are the names of services whose pings have not left yet.
+        """
         self.silenced.expire(now_s)
         asks: list[Ask] = []
         suspect: list[str] = []
         gone: list[Service] = []
         for service in self.services:
+            if service.entry.name in waiting:
+                service.watch.put_off(now_s)
             was, state = service.suspect, service.watch.state(now_s)
             service.suspect = state is State.SUSPECT
             if state is State.GONE:

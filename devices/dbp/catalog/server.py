@@ -173,7 +173,7 @@ class Server:
         return not refused
 
     def _tick(self) -> None:
-        found = self.registry.tick(self._loop.time())
+        found = self.registry.tick(self._loop.time(), self._asks.waiting)
         for ask in found.asks:
             if ask.address is not None:
                 self._asks.ask(self._loop, ask, ask.address)

@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from cProfile import Profile
 from typing import Any
 
 import pytest
@@ -158,6 +159,57 @@ async def test_a_service_that_does_not_answer_gives_way_to_another_of_its_host(
         return "living" in asking.answered
 
     await until(is_answered)
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Return how many functions a call of one calls."""
+    with Profile() as profile:
+        function()
+    return sum(row.callcount for row in profile.getstats())
+
+
+async def test_silence_of_many_hosts_leaves_connections_to_the_services_of_others(
+    asking: Asking, silent: Address, living: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network failure makes thousands of hosts silent at once, each with one service."""
+    for number in range(3 * MOST):
+        asking.ask(f"{number}", f"10.0.1.{number}", silent)
+    asking.ask("living", "10.0.0.2", living)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+
+    def is_answered() -> bool:
+        asking.asks.go_on()
+        return "living" in asking.answered
+
+    await until(is_answered)
+
+
+async def test_to_ask_in_vain_costs_the_same_however_many_hosts_have_connections(silent: Address) -> None:
+    """Else the loop stands for a second, four times a second, while thousands of hosts are silent."""
+    calls = []
+    for most in (4, 32):
+        asks = Asks(Bounds(), lambda *_: True, most)
+        for number in range(100):
+            ask = Ask(f"{number}", silent, b"", True, f"10.0.1.{number}")
+            asks.ask(asyncio.get_running_loop(), ask, silent)
+        asks.go_on()
+        calls.append(calls_of(asks.go_on))
+        asks.close()
+    assert calls[1] <= calls[0]
+
+
+async def test_connections_are_begun_some_in_a_turn(
+    asking: Asking, living: Address, connects: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BEGUN_MAX", 2)
+    found = []
+    for number in range(5):
+        asking.ask(f"{number}", f"10.0.0.{number}", living)
+    for _ in range(4):
+        found.append(len(connects))
+        await asyncio.sleep(0)
+    assert (found[0], found[-1]) == (2, 5)
+    await until(lambda: len(asking.answered) == 5)
 
 
 async def test_a_service_that_is_gone_waits_no_longer(

@@ -76,6 +76,18 @@ def test_a_watcher_that_was_stopped_asks_first() -> None:
     assert watch.state(3603.0) is GONE
 
 
+def test_a_question_that_has_not_left_makes_nobody_gone() -> None:
+    watch = Watch(1.0, False, 0.0)
+    asked = 0
+    for quarter in range(1, 41):
+        asked += watch.ask(quarter / 4)
+        watch.put_off(quarter / 4)
+        assert watch.state(quarter / 4) is not State.GONE
+    assert asked == 1  # and is not asked again meanwhile
+    assert [watch.ask(10.5), watch.ask(11.0), watch.ask(12.0)] == [False, True, True]
+    assert [watch.state(12.5), watch.state(13.0)] == [State.SUSPECT, State.GONE]
+
+
 def test_another_interval_holds_from_now_on() -> None:
     watch = Watch(10.0, False, 0.0)
     watch.agree(1.0, True)

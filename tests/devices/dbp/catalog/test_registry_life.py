@@ -81,6 +81,17 @@ def test_who_is_gone_is_not_listed_and_not_asked(room: Room) -> None:
     assert room.say(b"a", wire.HEARTBEAT, b"a").reply == DISCONNECT
 
 
+def test_nobody_is_gone_whose_ping_has_not_left(room: Room) -> None:
+    for name in ("a", "b"):
+        room.register(name, 1)
+    for _ in range(40):
+        room.now_s += 0.25
+        room.registry.tick(room.now_s, waiting={"b"})
+    assert list(room.listed()) == ["b"]
+    assert [ask.name for ask in room.wait(3)] == ["b", "b"]
+    assert not room.listed()
+
+
 def test_suspect_is_said_again_after_a_recovery(room: Room) -> None:
     room.register("a", 1)
     suspects = 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bus.errors import LinkError
+from devices.dbp.catalog import asks
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.records import HEAD
 from devices.dbp.catalog.service import Catalog
@@ -278,3 +279,19 @@ async def test_who_asks_for_much_at_once_holds_up_nobody(start: Start, meet: Mee
         await asyncio.sleep(0)
         turns += 1
     assert turns >= 25  # of the loop, in which others were served
+
+
+async def test_a_service_that_waits_for_its_turn_to_be_asked_is_not_gone(
+    start: Start, meet: Meet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asks, "OF_HOST", 1)
+    monkeypatch.setattr(asks, "PATIENCE_S", 0.6)
+    catalog, asked = start(), list[Message]()
+    router: Socket = Socket("router", asked.extend)
+    router.open(asyncio.get_running_loop())
+    with socket.create_server((HOST, 0)) as silent:
+        for name in ("Moria", "Isengard", "Mordor"):
+            await meet(catalog).register(name, silent.getsockname()[1], liveliness=250)
+        await meet(catalog).register("Rohan", router.bind(HOST, 0), liveliness=250)
+        await until(lambda: bool(asked))
+    router.close()
