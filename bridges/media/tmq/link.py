@@ -21,9 +21,9 @@ class TmqLink:
 
     `mates`: if other gateways run the bridge, the number of this side there; its last 8 bits are those of the
     gateway. Then the link also hears what the forwarding gateway publishes, and sends the others their copies
-    last. The link is up while a broker answers, and from the loss of one until all others have been tried;
-    its pipe is there as long as it is open. `wanted` are the patterns that it subscribes to. `timing` has
-    fields of `bus.tmq.Options`. Raises `LinkError` for settings that can never work.
+    last. The link is up while a broker answers, and for a moment after its loss, until all others have been
+    tried; its pipe is there as long as it is open. `wanted` are the patterns that it subscribes to. `timing`
+    has fields of `bus.tmq.Options`. Raises `LinkError` for settings that can never work.
     """
 
     condition = ""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from math import inf
+from typing import Final
 
 from bus.advice import advised
 from bus.backoff import Backoff
@@ -23,6 +25,8 @@ from bus.urls import is_ip
 
 _QUEUE_BYTES = 4 << 20  # every registration that a broker takes from one client
 _REFUSALS = 4096
+MOVING_S: Final = 0.5
+"""A broker that is there answers within this time of the loss of another, also one of 2015."""
 log = logging.getLogger("buscoupler.tmq")
 
 
@@ -48,6 +52,7 @@ class Uplink(PeerOwner):
         self.brokers = tuple(brokers)
         self.stats = Stats()
         self.moves = self.losses = 0
+        self._lost_s = -inf
         self.fault = ""
         self.refusals: dict[tuple[int, Tokens], str] = {}
         self._refused_now = set[tuple[int, Tokens]]()  # since all was registered for the last time
@@ -80,8 +85,12 @@ class Uplink(PeerOwner):
 
     @property
     def is_moving(self) -> bool:
-        """Whether a broker that answered is lost, and not all others have been tried since."""
-        return self.losses > 0 and 0 < self._failures < len(self.brokers)
+        """Whether a broker that answered has just been lost, and not all others have been tried since.
+
+        It ends after `MOVING_S`: who is cut off from all of them hears from each only that it timed out.
+        """
+        is_trying = 0 < self._failures < len(self.brokers)
+        return is_trying and self._loop.time() < self._lost_s + MOVING_S
 
     @property
     def towards(self) -> Address | None:
@@ -275,7 +284,8 @@ class Uplink(PeerOwner):
         self._ask_again()
         if self.up or not self._failures:
             log.warning("broker %s", advised(why))
-        self.losses += self.up
+        if self.up:
+            self.losses, self._lost_s = self.losses + 1, self._loop.time()
         self.fault = why
         peer, self._peer, self.up = self._peer, None, False
         if peer is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from bridges.media.tmq import pipe
 from bridges.media.tmq.declared import Declarations
 from bus.tmq import Client
 from bus.tmq.broker.registry import Registry
-from bus.tmq.client import node
+from bus.tmq.client import node, uplink
 from bus.tmq.wire import ADD, ANSWER, ANSWERED, HELLO, Cutter, Hello, pack_hello
 from bus.wire.frame import SUB, pack
 from bus.wire.pattern import Pattern
@@ -83,8 +83,11 @@ async def states(bus: Bus, broker: object) -> list[str]:
     return sorted(set(found))
 
 
-async def test_a_link_is_up_until_all_brokers_are_tried(net: Network) -> None:
+async def test_a_link_is_up_until_all_brokers_are_tried(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A gateway that moves to the next broker loses nothing, so none must take over from it."""
+    monkeypatch.setattr(uplink, "MOVING_S", 60.0)
     first, second, third = (net.broker() for _ in range(3))
     bus = await net.bus(first, second, third, return_s=20.0)
     first.close()
@@ -95,6 +98,24 @@ async def test_a_link_is_up_until_all_brokers_are_tried(net: Network) -> None:
     third.close()
     assert await states(bus, third.addresses[0]) == ["up", "waiting"]
     bus.link.close()
+
+
+async def test_a_link_is_not_up_while_the_next_broker_takes_no_connection(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that is cut off from all brokers must not keep the lease while it tries each."""
+    monkeypatch.setattr(uplink, "MOVING_S", 0.01)
+    first = net.broker()
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as hole, ExitStack() as filled:
+        for _ in range(4):
+            one = filled.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(hole.getsockname())
+        bus = await net.bus(first, f"tcp://127.0.0.1:{hole.getsockname()[1]}")
+        first.close()
+        await until(lambda: bus.link.state == "waiting")
+        assert "timed out" not in bus.link.fault
+        bus.link.close()
 
 
 async def test_a_link_is_not_up_before_a_broker_has_answered(net: Network) -> None:
