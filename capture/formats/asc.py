@@ -95,9 +95,9 @@ class _Log(LineReader):
 
     def _classic(self, found: re.Match[str]) -> bool:
         seconds, fraction, channel, digits, wide, direction, kind, code, rest = found.groups()
-        identifier, long = self._identifier(digits, wide), self._long(code or "", rest)
+        identifier, is_remote = self._identifier(digits, wide), kind.lower() == "r"
+        long = 0 if is_remote else self._long(code or "", rest)  # CAN FD has no remote frames
         size, marks = (long, 0) if long else classic(int(code or "0", 16))
-        is_remote = kind.lower() == "r"
         data = b"" if is_remote else self._bytes(rest.split()[:size])
         if len(data) < size and not is_remote:
             return False

@@ -300,6 +300,14 @@ def test_data_of_more_than_8_bytes_in_a_classic_line_are_those_of_an_fd_frame_or
     ]
 
 
+def test_a_remote_frame_is_none_of_can_fd_whatever_stands_behind_it(tmp_path: Path) -> None:
+    line = f"1.0 1 123 Rx r 9 {' '.join(f'{n:02X}' for n in range(12))}\n"
+    (tmp_path / "x.asc").write_text(f"base hex  timestamps absolute\n{line}")
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert [row[3:] for row in listed(found)] == [(0x40000123, 8, 9, False, b"")]
+    assert told == []
+
+
 def test_a_comment_behind_a_frame_is_none_of_it(tmp_path: Path) -> None:
     lines = [
         "1.0 CANFD   1 Rx 123 1 0 9 12 00 01 02 03 04 05 06 07 08 09 0A 0B // Status of brakes",
