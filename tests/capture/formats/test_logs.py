@@ -304,7 +304,7 @@ def test_a_remote_frame_is_none_of_can_fd_whatever_stands_behind_it(tmp_path: Pa
     line = f"1.0 1 123 Rx r 9 {' '.join(f'{n:02X}' for n in range(12))}\n"
     (tmp_path / "x.asc").write_text(f"base hex  timestamps absolute\n{line}")
     found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
-    assert [row[3:] for row in listed(found)] == [(0x40000123, 8, 9, False, b"")]
+    assert [row[3:] for row in listed(found)] == [(0x40000123, 8, 9, False, bytes(8))]
     assert told == []
 
 
