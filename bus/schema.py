@@ -124,11 +124,14 @@ class Signs:
 class Table(dict[str, T]):
     """A mapping that was read, which nobody changes, so that a record with one can be hashed.
 
-    It is equal to a mapping with the same items, where `true` is no `1`.
+    It is equal to a mapping with the same items in the same order, where `true` is no `1`: of expressions,
+    the first that fits counts.
     """
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, dict) and dict.__eq__(self, other) and _flags(self) == _flags(other)
+        if not isinstance(other, dict) or not dict.__eq__(self, other):
+            return False
+        return list(self) == list(other) and _flags(self) == _flags(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other

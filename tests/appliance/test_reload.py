@@ -303,6 +303,21 @@ async def test_renewed_files_of_a_device_make_it_anew(tmp_path: Path) -> None:
         assert change(appliance, text) == []
 
 
+async def test_another_order_of_expressions_is_a_change_as_the_first_that_fits_counts() -> None:
+    def text(*matches: str) -> str:
+        side = f"{{uart: /nowhere/tty, protocol: {{lines: {{match: {{{', '.join(matches)}}}}}}}}}"
+        buses = f'buses: {{one: {{on: gw, listen: ["tcp://127.0.0.1:{port}"]}}}}'
+        bridges = f"bridges: {{b: {{on: gw, join: [{{bus: one, allow: [warm, other]}}, {side}]}}}}"
+        return f"name: order\ngateways: {{gw: {{}}}}\n{buses}\n{bridges}\n"
+
+    port, matches = free_port(), ('"T=.*": warm', '".*": other')
+    async with running(text(*matches)) as appliance:
+        assert change(appliance, text(*matches)) == []
+        assert change(appliance, text(*reversed(matches))) == [
+            "changed bridge b: uart /nowhere/tty 115200 lines: protocol"
+        ]
+
+
 async def test_events_go_to_other_buses_and_a_new_hub_makes_none(tmp_path: Path) -> None:
     ports = free_port(), free_port()
     text = (

@@ -241,6 +241,13 @@ def test_a_mapping_that_was_read_tells_true_from_one() -> None:
     one, true = schema.Table({"a": 1, "b": 2.0}), schema.Table({"a": True, "b": 2})
     assert one != true
     assert [one, true].index(true) == 1  # by ==, which a dict has beside !=
-    assert one == schema.Table({"b": 2, "a": 1.0}) == {"a": 1, "b": 2}
+    assert one == schema.Table({"a": 1.0, "b": 2}) == {"a": 1, "b": 2}
     assert true == schema.Table({"a": True, "b": 2})
     assert schema.Table({"a": False}) != schema.Table({"a": 0})
+
+
+def test_a_mapping_that_was_read_has_an_order() -> None:
+    one, other = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert schema.Table(one) != schema.Table(other)
+    assert hash(schema.Table(one)) != hash(schema.Table(other))
+    assert schema.Table(one) == schema.Table(one) == one
