@@ -33,7 +33,7 @@ def medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[flo
         **settings_of(medium),
         **more,
         "shed": shed,
-        "node": resolved.node,
+        "node of the gateway": resolved.node,  # a CAN bus may have its own, which this must not hide
         "certificates": resolved.certificates,
         "keys": resolved.keys,
         "protocol": protocol,

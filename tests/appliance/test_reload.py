@@ -12,6 +12,7 @@ import trustme
 
 from appliance.compose import Appliance
 from appliance.parts.bus import BusPart
+from bridges.media.can.link import CanLink
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.ledger import Stats
@@ -301,6 +302,21 @@ async def test_renewed_files_of_a_device_make_it_anew(tmp_path: Path) -> None:
         assert change(appliance, text) == ["changed device p: files"]
         assert appliance.parts["device p"].links[-1] is not before
         assert change(appliance, text) == []
+
+
+async def test_another_node_of_a_can_bus_is_a_change_also_beside_that_of_the_gateway() -> None:
+    def text(own: str, gateways: int) -> str:
+        side = f'can: {{interface: udp_multicast, channel: "{channel}"{own}}}'
+        buses = f'buses: {{one: {{on: gw, listen: ["tcp://127.0.0.1:{port}"]}}}}'
+        bridges = f"bridges: {{b: {{on: gw, join: [bus: one, {side}]}}}}"
+        return f"name: nodes\ngateways: {{gw: {{node: {gateways}}}}}\n{buses}\n{bridges}\n"
+
+    port, channel = free_port(), free_channel()
+    async with running(text(", node: 7", 5)) as appliance:
+        for own, gateways, node in ((", node: 8", 5, 8), ("", 5, 5), ("", 6, 6), (", node: 6", 6, 6)):
+            change(appliance, text(own, gateways))
+            (link,) = (one for one in appliance.parts["bridge b"].links if isinstance(one, CanLink))
+            assert link.options.node == node
 
 
 async def test_another_order_of_expressions_is_a_change_as_the_first_that_fits_counts() -> None:
