@@ -10,11 +10,13 @@ import pytest
 
 from appliance.alarms.keeping import MemoryKeeper
 from appliance.compose import Appliance
+from appliance.parts.side import medium_plan
 from bus.errors import BusError
-from bus.schema import Record
+from bus.schema import Record, settings_of
 from tests.appliance.likeness import likeness
 from tests.appliance.plants import PLANTS, WITH_PROCESSES, Site, furnish
 from tests.appliance.variants import Place, accepted, places, records, variants
+from tests.helpers.seeds import SEED
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring
 
@@ -72,9 +74,8 @@ def draw(site: Site, seed: int) -> dict[str, list[Place]]:
 
 @pytest.fixture(scope="module")
 def drawn(site: Site) -> dict[str, list[Place]]:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
-    return draw(site, seed)
+    print(f"the same settings again: FUZZ_SEED={SEED}")
+    return draw(site, SEED)
 
 
 async def check(site: Site, name: str, place: Place) -> None:
@@ -93,10 +94,24 @@ async def check(site: Site, name: str, place: Place) -> None:
 
 
 async def test_some_settings(site: Site, drawn: dict[str, list[Place]]) -> None:
-    names = random.sample([name for name in DRAWN if drawn[name]], 12)
+    chance = random.Random(SEED)
+    names = chance.sample([name for name in DRAWN if drawn[name]], 12)
     for name in names:
-        for place in random.sample(drawn[name], min(2, len(drawn[name]))):
+        for place in chance.sample(drawn[name], min(2, len(drawn[name]))):
             await check(site, name, place)
+
+
+def test_a_plan_has_each_setting_of_its_medium(site: Site) -> None:
+    """One stood behind another of the same name: a reload gave a CAN side no other node id."""
+    plans = 0
+    for name in DRAWN:
+        for bridge in resolve(accepted(site.plant(name)), "gw").bridges.values():
+            for side in bridge.sides:
+                if side.medium is not None:
+                    plan, plans = medium_plan(side.medium, side.policy, lambda now_s: True), plans + 1
+                    own = settings_of(side.medium.medium)
+                    assert own == {key: plan.settings[key] for key in own}
+    assert plans > len(DRAWN) // 2
 
 
 @pytest.mark.parametrize("name", DRAWN)

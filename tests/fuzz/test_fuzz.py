@@ -1,8 +1,7 @@
 """Every parser against mutated inputs, against what once broke it, and against inputs of twice the size."""
 
-import os
 from collections.abc import Callable
-from random import Random, SystemRandom
+from random import Random
 
 import pytest
 
@@ -12,9 +11,8 @@ from tests.fuzz.judge import FOUND, Broken, families, found, fuzz, in_bytes, jud
 from tests.fuzz.target import INPUTS, Pieces, Target
 from tests.fuzz.targets import TARGETS
 from tests.helpers.kinds import has_each
+from tests.helpers.seeds import SEED
 
-SEED = int(os.environ.get("FUZZ_SEED") or SystemRandom().randrange(1_000_000))
-"""The seed of this run: a failure prints it."""
 every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
 
 
