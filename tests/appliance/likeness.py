@@ -26,7 +26,7 @@ _WORDS: Final = """
     _values passed stats _drawn origin sequence number _number boot _boot _head _last _lateness _stamps
     _node _hello _random id salt _started_s _looked_s _turned_s _born_s _start_s _last_s _said_s _due_s
     _now _now_s since_s _since _since_s _at_s _ahead_s _subjects _waiting _places _notice_timer _wake
-    _serial started_ns _connection _files _descriptor
+    _serial started_ns _connection _files _descriptor _found
 """
 _PASSING: Final = frozenset(_WORDS.split())
 """Attributes with what is elsewhere, and what traffic, reloads, time and chance make."""
