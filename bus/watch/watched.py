@@ -73,10 +73,10 @@ class WatchedHub(Hub):
     ) -> None:
         super().__init__(name)
         self.clock, self.call_later, self.chance = clock, call_later, chance
-        self.watch = LoopWatch[Pipe](chance.uniform)
+        self.watch = LoopWatch[Pipe](lambda low, high: self.chance.uniform(low, high))
         self.loops = 0
         self.cuts: tuple[Cut, ...] = ()
-        self._canaries = Canaries[Pipe](lambda: chance.randbytes(NONCE_BYTES))
+        self._canaries = Canaries[Pipe](lambda: self.chance.randbytes(NONCE_BYTES))
         self._case: Case | None = None
         self._is_idle = True
         self._histories: dict[Pipe, PipeHistory] = {}

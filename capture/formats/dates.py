@@ -20,7 +20,8 @@ _NAMED: Final = re.compile(
 )
 _NUMBERED: Final = re.compile(
     r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
-    rf"|(?P<day_>\d{{1,2}})\.(?P<month_>\d{{1,2}})\.(?P<year_>\d{{4}}))[\sT]+{_TIME}(?:\s*Z|\s+UTC|(?P<zone>[+-]\d\d:\d\d))?$",
+    rf"|(?P<day_>\d{{1,2}})\.(?P<month_>\d{{1,2}})\.(?P<year_>\d{{4}}))[\sT]+{_TIME}"
+    r"(?:\s*Z|\s+UTC|(?P<zone>[+-]\d\d:\d\d))?$",
     re.I,
 )
 _LETTERS, _NOON = (4, 3), 12
@@ -40,19 +41,12 @@ def date_ns(text: str) -> int:
     year, month, day = (parts[name] or parts.get(f"{name}_") or "" for name in ("year", "month", "day"))
     number = int(month) if month.isdigit() else _month(month.lower())
     time = _hour(found), int(found["minute"]), int(found["second"])
-    whole = datetime(int(year), number, int(day), *time, tzinfo=UTC)
-    seconds = int(whole.timestamp()) - _ahead_s(parts.get("zone") or "")
-    ns = seconds * 10**9 + int((found["rest"] or "").replace(".", "")[:9].ljust(9, "0"))
+    zone = datetime.strptime(parts["zone"], "%z").tzinfo if parts.get("zone") else UTC
+    whole = datetime(int(year), number, int(day), *time, tzinfo=zone)
+    ns = int(whole.timestamp()) * 10**9 + int((found["rest"] or "").replace(".", "")[:9].ljust(9, "0"))
     if not 0 <= ns <= TIME_MAX_NS:
         raise ValueError(text)
     return ns
-
-
-def _ahead_s(zone: str) -> int:
-    """Return how far a zone, such as `+02:00`, is ahead of UTC."""
-    hours, _, minutes = zone[1:].partition(":")
-    ahead_s = (int(hours or 0) * 60 + int(minutes or 0)) * 60
-    return -ahead_s if zone[:1] == "-" else ahead_s
 
 
 def _month(word: str) -> int:

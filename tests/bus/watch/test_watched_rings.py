@@ -9,7 +9,6 @@ import pytest
 from bridges.bridge import Bridge
 from bus.balance import imbalances
 from bus.patch import join
-from bus.watch.loops import LoopWatch
 from bus.watch.rings import HOLD_DOWN_S
 from bus.watch.watched import WatchedHub
 from bus.wire.batch import from_payloads
@@ -73,7 +72,6 @@ def joined(seed: int, lines: int = 1, buses: int = 1) -> Net:
     other = net.hub("other", is_watched=False)
     bridge = Bridge("bridge", 1, clock=lambda: net.now)
     bridge.call_later, bridge.chance = process.call_later, net.chance
-    bridge.watch = LoopWatch(net.chance.uniform)
     net.hubs.append(bridge)
     for bus in (first, *more):
         join(bus, bridge.side(f"0 {bus.name}"))

@@ -1,6 +1,7 @@
 """What tools of the field write into their text logs, beside what we write."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,10 +32,16 @@ BEGIN_NS = 1_506_783_973_191_000_000
 TRACE = ";$FILEVERSION={}\r\n;$STARTTIME=25569.5\r\n;\r\n{}"
 
 
+def of(key: str, text: str, tmp_path: Path) -> Any:
+    """Return what `read_back` finds in a log of this format with this text."""
+    path = tmp_path / f"x.{key}"
+    path.write_text(text, encoding="utf-8")
+    return read_back(path, BY_KEY[key])
+
+
 def test_a_log_of_canoe(tmp_path: Path) -> None:
     text = CANOE.format(data=" ".join(f"{n:02X}" for n in range(64)))
-    (tmp_path / "x.asc").write_text(text)
-    found, told, style = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, style = of("asc", text, tmp_path)
     assert style == {"step_ns": 1}
     assert [(row[0] - BEGIN_NS, *row[1:]) for row in listed(found)] == [  # type: ignore[operator]
         (2_501_000_000, "can0", False, 0x20000000, 8, 0, False, bytes(8)),
@@ -55,8 +62,7 @@ def test_times_from_frame_to_frame_and_numbers_in_decimal(tmp_path: Path) -> Non
         "0.25 1 2000x Rx d 0",
         "1.0 1 300 Rx d 1 256",
     ]
-    (tmp_path / "x.asc").write_text("\n".join(lines) + "\n")
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", "\n".join(lines) + "\n", tmp_path)
     rows = [(row[0], row[3], row[-1]) for row in listed(found)]
     assert rows == [(1_500_000_000, 100, b"\x0a\xff"), (1_750_000_000, 0x80000000 | 2000, b"")]
     assert len(told) == 1
@@ -70,8 +76,7 @@ def test_a_line_that_is_passed_by_takes_its_time_with_it(tmp_path: Path) -> None
         "0.25 1 FFF Rx d 1 11",
         "0.5 1 200 Rx d 1 22",
     ]
-    (tmp_path / "x.asc").write_text("\n".join(lines) + "\n")
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", "\n".join(lines) + "\n", tmp_path)
     assert [row[0] for row in listed(found)] == [1_500_000_000, 2_500_000_000]
     assert told[0].startswith("left out: 2 lines")
 
@@ -97,8 +102,7 @@ def test_a_mark_of_the_encoding_and_letters_of_names_cost_no_line(key: str, tmp_
 def test_a_letter_in_a_name_ends_no_line(tmp_path: Path) -> None:
     """The second byte of `Å` in UTF-8 is NEL in Latin-1, where text ends a line."""
     line = "1.0 CANFD 1 Rx 123 Motor\u00c5 1 0 1 1 11 0 0 1000\n"
-    (tmp_path / "x.asc").write_text(f"base hex timestamps absolute\n{line}", encoding="utf-8")
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", f"base hex timestamps absolute\n{line}", tmp_path)
     assert (len(listed(found)), told) == (1, [])
 
 
@@ -137,24 +141,21 @@ ERRORS = {
 @pytest.mark.parametrize("version", ERRORS)
 def test_error_frames_of_traces_are_those_of_the_kernel(version: str, tmp_path: Path) -> None:
     """An error of no bit, form or stuffing, of who sent, in the slot of the acknowledgement."""
-    (tmp_path / "x.trc").write_text(TRACE.format(version, ERRORS[version]))
-    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    found, told, _ = of("trc", TRACE.format(version, ERRORS[version]), tmp_path)
     data = bytes((0, 0, 0x80, 0x19, 0, 0, 9, 8))
     assert listed(found) == [(43_201_842_000_000, "can0", False, 0x20000288, 8, 0, False, data)]
     assert [line.partition(",")[0] for line in told] == ["left out: 1 lines that are no CAN frame"]
 
 
 def test_an_error_frame_of_a_trace_tells_a_wrong_bit_that_was_received(tmp_path: Path) -> None:
-    (tmp_path / "x.trc").write_text(TRACE.format("2.1", " 6 1.0 ER 2 - Rx - 5 04 01 02 03 00\n"))
-    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    found, told, _ = of("trc", TRACE.format("2.1", " 6 1.0 ER 2 - Rx - 5 04 01 02 03 00\n"), tmp_path)
     assert [(row[1], row[-1]) for row in listed(found)] == [("can1", bytes((0, 0, 4, 2, 0, 0, 0, 3)))]
     assert told == []
 
 
 def test_days_of_a_trace_may_end_with_a_semicolon_as_version_1_2_writes_them(tmp_path: Path) -> None:
     text = ";$FILEVERSION=1.2\n;$STARTTIME=25569.5;\n 1)  1000.0  1 Rx 0123 2 11 22\n"
-    (tmp_path / "x.trc").write_text(text)
-    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    found, told, _ = of("trc", text, tmp_path)
     assert ([row[0] for row in listed(found)], told) == ([43_201 * 10**9], [])
 
 
@@ -251,15 +252,15 @@ def test_a_date_that_is_not_read_is_told_as_one(date: str, key: str, text: str, 
 
 @pytest.mark.parametrize("date", ["18.12.2021 14:28:07.062", "2021-12-18 14:28:07.062.0"])
 def test_a_trace_of_version_1_0_says_when_it_began_in_words_alone(date: str, tmp_path: Path) -> None:
-    (tmp_path / "x.trc").write_text(f";##\n;    Start time: {date}\n;\n   1)     17535  00000100  1  07\n")
-    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    found, told, _ = of(
+        "trc", f";##\n;    Start time: {date}\n;\n   1)     17535  00000100  1  07\n", tmp_path
+    )
     assert ([row[0] for row in listed(found)], told) == ([1_639_837_704_597_000_000], [])
 
 
 def test_the_number_of_days_of_a_trace_is_more_than_its_words(tmp_path: Path) -> None:
     text = TRACE.format("1.1", ";   Start time: 1.1.2001 00:00:00\n 1)  1000.0  Rx 0123 1 11\n")
-    (tmp_path / "x.trc").write_text(text)
-    found, _, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    found, _, _ = of("trc", text, tmp_path)
     assert [row[0] for row in listed(found)] == [43_201 * 10**9]
 
 
@@ -271,8 +272,7 @@ def test_an_fd_frame_whose_flags_are_0_keeps_all_its_data(tmp_path: Path) -> Non
         f"3.0 CANFD 4 Rx 4F0  1 0 8 8 {data[:23]} 1331984 11 0 46500250 460a0250 20011736 20010205",
         f"4.0 CANFD 4 Rx 4F1  0 0 8 8 {data[:23]} 1331984 11 0 46500250 460a0250 20011736 20010205",
     ]
-    (tmp_path / "x.asc").write_text("base hex  timestamps absolute\n" + "\n".join(lines) + "\n")
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", "base hex  timestamps absolute\n" + "\n".join(lines) + "\n", tmp_path)
     assert [row[4:7] for row in listed(found)] == [(64, 2, True), (64, 0, True), (8, 1, True), (8, 0, False)]
     assert told == []
 
@@ -288,8 +288,7 @@ def test_data_of_more_than_8_bytes_in_a_classic_line_are_those_of_an_fd_frame_or
         f"1.0 1 123 Rx d 10 {' '.join(octets[:12])}",
         f"1.0 1 123 Rx d 40 {' '.join(octets)}",
     ]
-    (tmp_path / "x.asc").write_text("base hex  timestamps absolute\n" + "\n".join(lines) + "\n")
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", "base hex  timestamps absolute\n" + "\n".join(lines) + "\n", tmp_path)
     assert [row[4:] for row in listed(found)] == [
         *((size, 0, True, bytes(range(size))) for size in (12, 16, 64)),
         *((8, code, False, bytes(range(8))) for code in (9, 15)),
@@ -302,8 +301,7 @@ def test_data_of_more_than_8_bytes_in_a_classic_line_are_those_of_an_fd_frame_or
 
 def test_a_remote_frame_is_none_of_can_fd_whatever_stands_behind_it(tmp_path: Path) -> None:
     line = f"1.0 1 123 Rx r 9 {' '.join(f'{n:02X}' for n in range(12))}\n"
-    (tmp_path / "x.asc").write_text(f"base hex  timestamps absolute\n{line}")
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", f"base hex  timestamps absolute\n{line}", tmp_path)
     assert [row[3:] for row in listed(found)] == [(0x40000123, 8, 9, False, bytes(8))]
     assert told == []
 
@@ -315,8 +313,7 @@ def test_a_comment_behind_a_frame_is_none_of_it(tmp_path: Path) -> None:
         "1.0 1  123 Rx d 1 00 //",
         "// 1.0 1  124 Rx d 1 00",
     ]
-    (tmp_path / "x.asc").write_text("base hex timestamps absolute\n" + "\n".join(lines) + "\n")
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", "base hex timestamps absolute\n" + "\n".join(lines) + "\n", tmp_path)
     assert [row[4:] for row in listed(found)] == [
         (12, 1, True, bytes(range(12))),
         (8, 0, False, bytes(range(8))),
@@ -329,8 +326,7 @@ def test_an_error_frame_in_a_line_of_canfd_is_one(tmp_path: Path) -> None:
     line = (
         "30.8 CANFD   5 Tx ErrorFrame Not Acknowledge error, dominant error flag fffe c7 31ca Arb. 556 44\n"
     )
-    (tmp_path / "x.asc").write_text("base hex  timestamps absolute\n" + line)
-    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    found, told, _ = of("asc", "base hex  timestamps absolute\n" + line, tmp_path)
     assert [row[:5] for row in listed(found)] == [(30_800_000_000, "can4", False, 0x20000000, 8)]
     assert told == []
 
@@ -340,14 +336,12 @@ def test_a_trace_that_says_no_time_at_which_it_can_have_begun_keeps_its_frames(
     days: str, tmp_path: Path
 ) -> None:
     text = f";$FILEVERSION=1.1\n;$STARTTIME={days}\n 1)  1000.0  Rx 0123 1 11\n"
-    (tmp_path / "x.trc").write_text(text)
-    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    found, told, _ = of("trc", text, tmp_path)
     assert [row[0] for row in listed(found)] == [10**9]
     assert [line.rpartition(":")[0] for line in told] == ["note: 1 dates of a form that is not read"]
 
 
 def test_a_trace_may_have_commas_in_its_numbers_as_german_machines_write_them(tmp_path: Path) -> None:
     text = ";$FILEVERSION=1.1\n;$STARTTIME=25569,5\n 3)         7,2  Rx         0300  1  01\n"
-    (tmp_path / "x.trc").write_text(text)
-    found, told, _ = read_back(tmp_path / "x.trc", BY_KEY["trc"])
+    found, told, _ = of("trc", text, tmp_path)
     assert ([row[0] for row in listed(found)], told) == ([43_200_007_200_000], [])

@@ -39,6 +39,15 @@ class Asking:
             self.ask(name, host, address)
             await until(lambda: bool(self.answered))
 
+    async def go_on_until(self, name: str) -> None:
+        """Send what waits, again and again, until a service has answered."""
+
+        def is_answered() -> bool:
+            self.asks.go_on()
+            return name in self.answered
+
+        await until(is_answered)
+
     def ask(self, name: str, host: str, address: Address) -> None:
         self.asks.ask(asyncio.get_running_loop(), Ask(name, address, b"", True, host), address)
 
@@ -153,12 +162,7 @@ async def test_a_service_that_does_not_answer_gives_way_to_another_of_its_host(
         asking.ask(f"{number}", "10.0.0.1", silent)
     asking.ask("living", "10.0.0.1", living)
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
-
-    def is_answered() -> bool:
-        asking.asks.go_on()
-        return "living" in asking.answered
-
-    await until(is_answered)
+    await asking.go_on_until("living")
 
 
 def calls_of(function: Callable[[], object]) -> int:
@@ -176,12 +180,7 @@ async def test_silence_of_many_hosts_leaves_connections_to_the_services_of_other
         asking.ask(f"{number}", f"10.0.1.{number}", silent)
     asking.ask("living", "10.0.0.2", living)
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
-
-    def is_answered() -> bool:
-        asking.asks.go_on()
-        return "living" in asking.answered
-
-    await until(is_answered)
+    await asking.go_on_until("living")
 
 
 async def test_to_ask_in_vain_costs_the_same_however_many_hosts_have_connections(silent: Address) -> None:
